@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The program `millrace`: finds the command and runs it.
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "cli/command.h"
+#include "config.h"
+
+static const struct {
+    const char *name;
+    command_fn *run;
+    const char *help;
+} commands[] = {
+    {"migrate", cmd_migrate, "install or upgrade the schema"},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static int print_help(void)
+{
+    puts("usage: millrace COMMAND [OPTION...]\n"
+         "       millrace --help | --version\n"
+         "\n"
+         "Jobs on PostgreSQL.\n"
+         "\n"
+         "Commands:");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        printf("  %-12s %s\n", commands[i].name, commands[i].help);
+    }
+    puts("\nThe database is chosen with --dsn, else MILLRACE_DSN, else DATABASE_URL, else\n"
+         "libpq's own environment (PGHOST, PGPORT, PGDATABASE, PGUSER).\n"
+         "See `millrace COMMAND --help` and millrace(1).");
+    return command_finish(EXIT_DONE);
+}
+
+static int print_version(void)
+{
+    printf("millrace %s\n", MILLRACE_VERSION);
+    return command_finish(EXIT_DONE);
+}
+
+static const char *nearest_command(const char *typed)
+{
+    const char *nearest = commands[0].name;
+    int nearest_distance = INT_MAX;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        int distance = str_distance(typed, commands[i].name);
+        if (distance < nearest_distance) {
+            nearest = commands[i].name;
+            nearest_distance = distance;
+        }
+    }
+    return nearest;
+}
+
+static int unknown_command(const char *typed)
+{
+    struct mr_error err;
+
+    mr_error_set(&err, MR_EUSAGE, "unknown command: %s", typed);
+    mr_error_hint(&err, "The nearest is `millrace %s`; see them all with `millrace --help`.",
+                  nearest_command(typed));
+    return command_fail(&err);
+}
+
+static int no_command(void)
+{
+    struct mr_error err;
+
+    mr_error_set(&err, MR_EUSAGE, "no command given");
+    mr_error_hint(&err, "See the commands with `millrace --help`.");
+    return command_fail(&err);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        return no_command();
+    }
+    if (str_equal(argv[1], "--help") || str_equal(argv[1], "-h")) {
+        return print_help();
+    }
+    if (str_equal(argv[1], "--version")) {
+        return print_version();
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (str_equal(argv[1], commands[i].name)) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    return unknown_command(argv[1]);
+}

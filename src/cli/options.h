@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Command-line options as tables.
+
+#ifndef MILLRACE_CLI_OPTIONS_H
+#define MILLRACE_CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+enum option_type {
+    OPTION_FLAG,     // bool
+    OPTION_STRING,   // const char *, borrowed from argv
+    OPTION_DURATION, // int64_t, milliseconds
+    OPTION_NUMBER,   // int64_t, from 0 to INT32_MAX
+};
+
+// One row; a table ends with a row without a name.
+struct option_row {
+    const char *name; // without the dashes
+    enum option_type type;
+    void *target;      // of the type's C type
+    const char *value; // what the help calls the value; NULL for a flag
+    const char *help;  // ends with the default
+};
+
+// Reads the options of argv[1..] into their targets, which hold the defaults before,
+// and stops at the first argument that is none (or after `--`). Returns the index of
+// that argument, or MR_EUSAGE. `--name value` and `--name=value` are the same.
+int options_parse(const struct option_row *rows, int argc, char **argv, struct mr_error *err);
+
+// Writes the rows as the lines of a help text.
+void options_help(const struct option_row *rows, FILE *out);
+
+#endif

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// One connection to PostgreSQL: see conn.h.
+
+#include "client/conn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+struct conn {
+    PGconn *pg;
+};
+
+// A prefix of an SQLSTATE and what it means; the first row that fits counts.
+static const struct {
+    const char *sqlstate;
+    int code;
+} sqlstate_codes[] = {
+    {"42501", MR_EPRIVILEGE}, // insufficient_privilege
+    {"55P03", MR_ELOCK},      // lock_not_available
+    {"25006", MR_EREADONLY},  // read_only_sql_transaction
+    {"40001", MR_ECONFLICT},  // serialization_failure
+    {"40P01", MR_ECONFLICT},  // deadlock_detected
+    {"57P", MR_ECONNECT},     // shutting down, starting up, terminated by an administrator
+    {"53300", MR_ECONNECT},   // too_many_connections
+    {"08", MR_ECONNECT},      // connection exceptions
+};
+
+int conn_code_of_sqlstate(const char *sqlstate)
+{
+    for (size_t i = 0; i < sizeof(sqlstate_codes) / sizeof(sqlstate_codes[0]); i++) {
+        if (str_starts(sqlstate, sqlstate_codes[i].sqlstate)) {
+            return sqlstate_codes[i].code;
+        }
+    }
+    return MR_EDATABASE;
+}
+
+static void drop_notice(void *arg, const PGresult *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+// The dsn that counts, and what to call its source; NULL for libpq's environment.
+static const char *choose_dsn(const char *dsn, const char **ret_source)
+{
+    static const char *const variables[] = {"MILLRACE_DSN", "DATABASE_URL"};
+
+    *ret_source = "--dsn";
+    if (!str_empty(dsn)) {
+        return dsn;
+    }
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        *ret_source = variables[i];
+        if (!str_empty(getenv(variables[i]))) {
+            return getenv(variables[i]);
+        }
+    }
+    return NULL;
+}
+
+// libpq quotes a string that it cannot parse, with the password in it; say less.
+static int check_dsn(const char *dsn, const char *source, struct mr_error *err)
+{
+    char *reason = NULL;
+    PQconninfoOption *options = PQconninfoParse(dsn, &reason);
+
+    PQfreemem(reason);
+    if (options) {
+        PQconninfoFree(options);
+        return 0;
+    }
+    mr_error_set(err, MR_EUSAGE, "cannot connect: the connection string in %s cannot be parsed",
+                 source);
+    mr_error_hint(err, "Write postgresql://user@host:5432/database or "
+                       "\"host=... port=5432 dbname=... user=...\"; "
+                       "special characters in a URI need percent-encoding.");
+    return MR_EUSAGE;
+}
+
+// The first line is the message, the rest are details.
+static int connect_error(const PGconn *pg, struct mr_error *err)
+{
+    const char *text = PQerrorMessage(pg);
+    size_t first = strcspn(text, "\n");
+
+    mr_error_set(err, MR_ECONNECT, "cannot connect to the database: %.*s", (int)first, text);
+    mr_error_hint(err,
+                  "Is the server running there? The database is chosen with --dsn, MILLRACE_DSN, "
+                  "DATABASE_URL, or PGHOST, PGPORT, PGDATABASE, PGUSER.");
+    return MR_ECONNECT;
+}
+
+static PGconn *connect_pg(const char *dsn)
+{
+    // what the dsn says comes later and wins, except for the encoding: the embedded
+    // files are UTF-8
+    const char *timeout = getenv("PGCONNECT_TIMEOUT") ? NULL : "10";
+    const char *const keywords[] = {
+        "connect_timeout",
+        "fallback_application_name",
+        "tcp_user_timeout",
+        "keepalives_idle",
+        "dbname",
+        "client_encoding",
+        NULL,
+    };
+    const char *const values[] = {timeout, "millrace", "30000", "30", dsn, "UTF8", NULL};
+
+    _Static_assert(CONN_TIMEOUT_S == 10, "connect_timeout above");
+    return PQconnectdbParams(keywords, values, 1);
+}
+
+int conn_open(const char *dsn, struct conn **ret, struct mr_error *err)
+{
+    const char *source = NULL;
+    const char *chosen = choose_dsn(dsn, &source);
+
+    // a bare word is a database name to libpq, and there is nothing to parse
+    if (chosen && (strchr(chosen, '=') || strchr(chosen, ':')) && check_dsn(chosen, source, err)) {
+        return MR_EUSAGE;
+    }
+    AUTO_CONN *conn = calloc(1, sizeof(*conn));
+    if (!conn) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    conn->pg = connect_pg(chosen);
+    if (!conn->pg) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    if (PQstatus(conn->pg) != CONNECTION_OK) {
+        return connect_error(conn->pg, err);
+    }
+    PQsetNoticeReceiver(conn->pg, drop_notice, NULL);
+    *ret = conn;
+    conn = NULL;
+    return 0;
+}
+
+void conn_free(struct conn *conn)
+{
+    if (conn) {
+        PQfinish(conn->pg);
+        free(conn);
+    }
+}
+
+void conn_cleanup(struct conn **conn)
+{
+    conn_free(*conn);
+}
+
+void conn_result_cleanup(PGresult **result)
+{
+    PQclear(*result);
+}
+
+// Where the failing statement stands, as well as the server knows.
+static void prefix_place(const PGresult *result, const char *script, int statement,
+                         struct mr_error *err)
+{
+    const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
+
+    if (position) {
+        mr_error_prefix(err, "line %d", str_line_of(script, atoi(position)));
+    } else {
+        mr_error_prefix(err, "statement %d", statement);
+    }
+}
+
+static int server_error(const PGresult *result, struct mr_error *err)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+    const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+    int code = conn_code_of_sqlstate(sqlstate ? sqlstate : "");
+
+    mr_error_set(err, code, "%s", message ? message : "the server gave no reason");
+    mr_error_sqlstate(err, sqlstate ? sqlstate : "");
+    mr_error_detail(err, "%s%s%s", detail ? detail : "", detail && context ? "\n" : "",
+                    context ? context : "");
+    mr_error_hint(err, "%s", hint ? hint : "");
+    return code;
+}
+
+// Fills `err` from a result that is not a success. A result without an SQLSTATE was
+// made by libpq: the connection is gone.
+static int fail(const struct conn *conn, const PGresult *result, struct mr_error *err)
+{
+    if (result && PQresultErrorField(result, PG_DIAG_SQLSTATE)) {
+        return server_error(result, err);
+    }
+    if (PQstatus(conn->pg) != CONNECTION_OK) {
+        const char *text = PQerrorMessage(conn->pg);
+        mr_error_set(err, MR_ECONNECT, "lost the connection to the database: %.*s",
+                     (int)strcspn(text, "\n"), text);
+        mr_error_hint(err, "What was not committed is rolled back; run the command again.");
+        return MR_ECONNECT;
+    }
+    return mr_error_set(err, MR_EDATABASE, "unexpected answer: %s",
+                        result ? PQresStatus(PQresultStatus(result)) : "none");
+}
+
+static bool is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
+}
+
+// Reads one result; true when there may be another. A COPY is refused by the next
+// PQexec(), which is the rollback.
+static bool run_next(struct conn *conn, const char *script, int statement, int *code,
+                     struct mr_error *err)
+{
+    AUTO_RESULT *result = PQgetResult(conn->pg);
+
+    if (!result) {
+        return false;
+    }
+    if (*code == 0 && !is_good(result)) {
+        *code = fail(conn, result, err);
+        prefix_place(result, script, statement, err);
+    }
+    ExecStatusType status = PQresultStatus(result);
+    return status != PGRES_COPY_IN && status != PGRES_COPY_OUT && status != PGRES_COPY_BOTH;
+}
+
+int conn_run(struct conn *conn, const char *script, struct mr_error *err)
+{
+    int code = 0;
+    int statement = 1;
+
+    if (!PQsendQuery(conn->pg, script)) {
+        return fail(conn, NULL, err);
+    }
+    while (run_next(conn, script, statement, &code, err)) {
+        statement++;
+    }
+    return code;
+}
+
+int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_error *err)
+{
+    PGresult *result = PQexec(conn->pg, sql);
+
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        int code = fail(conn, result, err);
+        PQclear(result);
+        return code;
+    }
+    *ret = result;
+    return 0;
+}
+
+void conn_rollback(struct conn *conn)
+{
+    if (PQtransactionStatus(conn->pg) != PQTRANS_IDLE) {
+        PQclear(PQexec(conn->pg, "rollback"));
+    }
+}
+
+bool conn_in_transaction(const struct conn *conn)
+{
+    return PQtransactionStatus(conn->pg) == PQTRANS_INTRANS;
+}
+
+int conn_server_version(const struct conn *conn)
+{
+    return PQserverVersion(conn->pg);
+}

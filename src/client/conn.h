@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// One connection to PostgreSQL, with failures as mr_error values.
+//
+// A connection belongs to one thread at a time. Notices of the server are dropped:
+// a library does not print.
+
+#ifndef MILLRACE_CLIENT_CONN_H
+#define MILLRACE_CLIENT_CONN_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct conn;
+
+// Connects with `dsn`, else $MILLRACE_DSN, else $DATABASE_URL, else libpq's own
+// environment; NULL and "" count as absent. Gives up after CONN_TIMEOUT_S seconds
+// unless the dsn or $PGCONNECT_TIMEOUT say otherwise. On success the caller owns
+// *ret and frees it with conn_free(). Fails with MR_EUSAGE for a dsn that cannot be
+// parsed, MR_ECONNECT, MR_ENOMEM. No error contains any part of the dsn.
+int conn_open(const char *dsn, struct conn **ret, struct mr_error *err);
+
+#define CONN_TIMEOUT_S 10
+
+// Closes the connection; an open transaction is rolled back by the server. NULL is
+// fine.
+void conn_free(struct conn *conn);
+
+// Runs one or more statements as one simple query and drops their rows. A failure
+// says on which line, or in which statement, and leaves an open transaction aborted.
+int conn_run(struct conn *conn, const char *script, struct mr_error *err);
+
+// Runs one statement that returns rows. On success the caller owns *ret and frees it
+// with PQclear().
+int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_error *err);
+
+// Rolls back whatever is open; a failure to do so is not reported, the connection is
+// broken then and the next call says so.
+void conn_rollback(struct conn *conn);
+
+// Whether a transaction is open and not aborted.
+bool conn_in_transaction(const struct conn *conn);
+
+// As server_version_num: 150004.
+int conn_server_version(const struct conn *conn);
+
+// The code for an SQLSTATE; MR_EDATABASE when it is none of the known ones.
+int conn_code_of_sqlstate(const char *sqlstate);
+
+#define AUTO_CONN __attribute__((cleanup(conn_cleanup))) struct conn
+void conn_cleanup(struct conn **conn);
+
+#define AUTO_RESULT __attribute__((cleanup(conn_result_cleanup))) PGresult
+void conn_result_cleanup(PGresult **result);
+
+#endif
