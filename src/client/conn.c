@@ -167,7 +167,7 @@ static void prefix_place(const PGresult *result, const char *script, int stateme
 
     if (position) {
         mr_error_prefix(err, "line %d", str_line_of(script, atoi(position)));
-    } else {
+    } else if (statement > 1) {
         mr_error_prefix(err, "statement %d", statement);
     }
 }

@@ -51,6 +51,24 @@ static void tell_roles(const struct schema_options *options, size_t *steps,
     }
 }
 
+static void tell_plan(const struct embedded_set *set, const struct schema_options *options,
+                      const struct schema_state *state, const struct schema_plan *plan,
+                      size_t *steps)
+{
+    tell_roles(options, steps, state);
+    if (plan->bootstrap) {
+        tell(options, steps, SCHEMA_STEP_SCHEMA, NULL, NULL);
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        if (schema_plan_pending(state, &set->files[i])) {
+            tell(options, steps, SCHEMA_STEP_MIGRATION, NULL, &set->files[i]);
+        }
+    }
+    if (plan->functions) {
+        tell(options, steps, SCHEMA_STEP_FUNCTIONS, NULL, NULL);
+    }
+}
+
 int schema_check(struct conn *conn, const struct embedded_set *set,
                  const struct schema_options *options, size_t *ret_steps, struct mr_error *err)
 {
@@ -59,22 +77,18 @@ int schema_check(struct conn *conn, const struct embedded_set *set,
     size_t steps = 0;
     int code = schema_check_server(conn_server_version(conn), err);
 
-    if (code || (code = schema_state_read(conn, set, &state, err)) ||
-        (code = schema_plan_make(set, &state, options->program_version, &plan, err))) {
+    if (code == 0) {
+        // one snapshot: a migration may be under way
+        code = conn_run(conn, "begin isolation level repeatable read read only", err);
+    }
+    if (code == 0) {
+        code = schema_state_read(conn, set, &state, err);
+    }
+    conn_rollback(conn);
+    if (code || (code = schema_plan_make(set, &state, options->program_version, &plan, err))) {
         return code;
     }
-    tell_roles(options, &steps, &state);
-    if (plan.bootstrap) {
-        tell(options, &steps, SCHEMA_STEP_SCHEMA, NULL, NULL);
-    }
-    for (size_t i = 0; i < set->count; i++) {
-        if (schema_plan_pending(&state, &set->files[i])) {
-            tell(options, &steps, SCHEMA_STEP_MIGRATION, NULL, &set->files[i]);
-        }
-    }
-    if (plan.functions) {
-        tell(options, &steps, SCHEMA_STEP_FUNCTIONS, NULL, NULL);
-    }
+    tell_plan(set, options, &state, &plan, &steps);
     *ret_steps = steps;
     return 0;
 }
@@ -132,16 +146,24 @@ static int open_step(const struct migration *m, struct mr_error *err)
     return code;
 }
 
-// A file that ended the transaction itself would be recorded outside of it.
 static int close_step(const struct migration *m, struct mr_error *err)
 {
-    if (!conn_in_transaction(m->conn)) {
-        return mr_error_set(err, MR_EINTERNAL,
-                            "cannot commit: a file of this step ended its transaction");
-    }
     int code = conn_run(m->conn, "commit", err);
+
     if (code) {
         mr_error_prefix(err, "cannot commit");
+    }
+    return code;
+}
+
+// A file that ends the transaction would be recorded outside of it, so it is refused.
+static int run_file(const struct migration *m, const struct embedded_file *file,
+                    struct mr_error *err)
+{
+    int code = conn_run(m->conn, file->sql, err);
+
+    if (code == 0 && !conn_in_transaction(m->conn)) {
+        return mr_error_set(err, MR_EINTERNAL, "it ended its transaction");
     }
     return code;
 }
@@ -149,16 +171,13 @@ static int close_step(const struct migration *m, struct mr_error *err)
 static int apply_file(const struct migration *m, const struct embedded_file *file,
                       struct mr_error *err)
 {
-    int code = conn_run(m->conn, file->sql, err);
+    int code = run_file(m, file, err);
 
-    if (code == 0) {
-        return 0;
+    if (code) {
+        mr_error_prefix(err, "cannot apply %s", file->path);
     }
-    mr_error_prefix(err, "cannot apply %s", file->path);
-    if (code == MR_ELOCK) {
-        hint_holders(m, "--lock-timeout", err);
-    } else if (err && !err->hint[0]) {
-        mr_error_hint(err, "Nothing of this file was applied; what came before it stays.");
+    if (code && code != MR_ELOCK && err && !err->hint[0]) {
+        mr_error_hint(err, "This step was rolled back; migrations before it stay applied.");
     }
     return code;
 }
@@ -328,9 +347,10 @@ int schema_migrate(struct conn *conn, const struct embedded_set *set,
     while (code == 0 && !done) {
         code = take_step(&m, &done, err);
     }
-    if (code) {
-        conn_rollback(conn);
+    if (code == MR_ELOCK && err && !err->hint[0]) {
+        hint_holders(&m, "--lock-timeout", err);
     }
+    conn_rollback(conn);
     *ret_steps = m.steps;
     return code;
 }

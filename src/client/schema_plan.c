@@ -114,7 +114,6 @@ int schema_plan_make(const struct embedded_set *set, const struct schema_state *
     for (size_t i = set->count; i-- > 0;) {
         if (schema_plan_pending(state, &set->files[i])) {
             plan.migration = &set->files[i];
-            plan.migration_count++;
         }
     }
     plan.functions = plan.roles || plan.migration || !state->functions_checksum ||

@@ -17,7 +17,6 @@ struct schema_plan {
     bool roles;
     bool bootstrap;
     const struct embedded_file *migration; // the first that is missing; NULL for none
-    size_t migration_count;                // how many are missing
     bool functions;
 };
 

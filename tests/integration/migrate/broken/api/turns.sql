@@ -1,0 +1,1 @@
+../../base/api/turns.sql

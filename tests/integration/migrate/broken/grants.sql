@@ -1,0 +1,1 @@
+../base/grants.sql

@@ -1,0 +1,1 @@
+../../base/migrations/0002_wheel.sql

@@ -1,0 +1,1 @@
+../../base/views/wheels.sql

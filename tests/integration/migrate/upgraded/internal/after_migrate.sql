@@ -1,0 +1,1 @@
+../../base/internal/after_migrate.sql

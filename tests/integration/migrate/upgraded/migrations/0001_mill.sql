@@ -1,0 +1,1 @@
+../../base/migrations/0001_mill.sql
