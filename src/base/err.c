@@ -67,6 +67,7 @@ int mr_error_set(struct mr_error *err, int code, const char *format, ...)
     va_start(args, format);
     fill(err->message, sizeof(err->message), format, args);
     va_end(args);
+    str_one_line(err->message);
     return code;
 }
 

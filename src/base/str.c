@@ -51,6 +51,13 @@ void str_trim_utf8(char *text)
     }
 }
 
+void str_one_line(char *text)
+{
+    for (; (text = strpbrk(text, "\r\n\t")); text++) {
+        *text = ' ';
+    }
+}
+
 int str_line_of(const char *text, int position)
 {
     int line = 1;

@@ -24,6 +24,9 @@ bool str_empty(const char *text);
 // Cuts an incomplete UTF-8 character off the end, as left by a fixed-size buffer.
 void str_trim_utf8(char *text);
 
+// Turns line breaks and tabs into spaces.
+void str_one_line(char *text);
+
 // The line, counted from 1, on which the character `position` (counted from 1, in
 // UTF-8 characters as PostgreSQL counts) of `text` stands.
 int str_line_of(const char *text, int position);

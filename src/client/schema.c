@@ -112,10 +112,17 @@ static void hint_holders(const struct migration *m, const char *option, struct m
                    PQgetvalue(holders, row, 0), PQgetvalue(holders, row, 1),
                    PQgetvalue(holders, row, 2), PQgetvalue(holders, row, 3));
     }
-    mr_error_hint(err,
-                  "Locks here are held by process %s. Wait for it, end it with "
-                  "pg_terminate_backend(), or allow more time with %s.",
-                  text.len ? buf_peek(&text) : "(gone meanwhile)", option);
+    if (text.len) {
+        mr_error_hint(err,
+                      "Locks here are held by process %s. Wait for it, end it with "
+                      "pg_terminate_backend(), or allow more time with %s.",
+                      buf_peek(&text), option);
+    } else {
+        mr_error_hint(err,
+                      "The holder is gone meanwhile, or works in another database. Run the "
+                      "command again, or allow more time with %s.",
+                      option);
+    }
 }
 
 static int run_script(const struct migration *m, const struct buf *script, struct mr_error *err)
@@ -137,7 +144,7 @@ static int open_step(const struct migration *m, struct mr_error *err)
     }
     if (code == MR_ELOCK) {
         mr_error_set(err, MR_ELOCK,
-                     "cannot migrate: another migration has been running for %" PRId64 " ms",
+                     "cannot migrate: another migration did not end within %" PRId64 " ms",
                      m->options->wait_timeout_ms);
         hint_holders(m, "--wait-timeout", err);
     } else if (code) {

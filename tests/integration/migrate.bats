@@ -456,8 +456,8 @@ applied()
     for i in "${pids[@]}"; do
         wait "$i" || { cat "$MR_SCRATCH"/at-once-*; false; }
     done
-    [ "$(grep -h 'migration 0003_sluice' "$MR_SCRATCH"/at-once-* | wc -l)" -eq 1 ]
-    [ "$(grep -h 'functions, views' "$MR_SCRATCH"/at-once-* | wc -l)" -eq 1 ]
+    [ "$(cat "$MR_SCRATCH"/at-once-* | grep -c 'migration 0003_sluice')" -eq 1 ]
+    [ "$(cat "$MR_SCRATCH"/at-once-* | grep -c 'functions, views')" -eq 1 ]
     [ "$(sql 'select count(*) from millrace.mill')" = 1 ]
 }
 
@@ -485,7 +485,6 @@ applied()
 hold()
 {
     coproc HOLDER { PGAPPNAME=holder psql -X -q -A -t; }
-    # shellcheck disable=SC2153  # coproc sets it
     printf 'begin; %s; select pg_backend_pid();\n' "$1" >&"${HOLDER[1]}"
     local pid
     until read -r pid <&"${HOLDER[0]}" && [[ $pid =~ ^[0-9]+$ ]]; do :; done
@@ -494,8 +493,11 @@ hold()
 
 release()
 {
-    exec {HOLDER[1]}>&-
-    wait "$HOLDER_PID" || true
+    local input=${HOLDER[1]}
+    # shellcheck disable=SC2153  # coproc sets it
+    local pid=$HOLDER_PID
+    exec {input}>&-
+    wait "$pid" || true
 }
 
 @test "a lock that is not granted: an error that names the holder" {
@@ -517,7 +519,7 @@ release()
     run migrate base --wait-timeout 200ms
     release
     [ "$status" -eq 1 ]
-    has 'another migration'
+    has 'another migration did not end within 200 ms'
     has "process $holder_pid "
     has '--wait-timeout'
     [ "$(sql "select count(*) from pg_namespace where nspname = 'millrace'")" = 0 ]
@@ -570,7 +572,8 @@ test_waiting()
     pg_dump --schema-only >"$MR_SCRATCH/migrated.dump"
     drop_db
     use_db "$printed"
-    diff <(grep -v '^\\' "$MR_SCRATCH/printed.dump") <(grep -v '^\\' "$MR_SCRATCH/migrated.dump")
+    # some releases of pg_dump write a random \restrict word
+    diff <(grep -v restrict "$MR_SCRATCH/printed.dump") <(grep -v restrict "$MR_SCRATCH/migrated.dump")
 }
 
 @test "the real files, printed" {

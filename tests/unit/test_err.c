@@ -39,6 +39,17 @@ static void set_begins_anew(void **state)
     assert_int_equal(err.error_class, MR_CLASS_TRANSIENT);
 }
 
+static void message_is_one_line(void **state)
+{
+    (void)state;
+    struct mr_error err;
+
+    mr_error_set(&err, MR_EUSAGE, "one\ntwo\tthree\n");
+    assert_string_equal(err.message, "one two three ");
+    mr_error_detail(&err, "one\ntwo");
+    assert_string_equal(err.detail, "one\ntwo");
+}
+
 static void prefix_and_recode(void **state)
 {
     (void)state;
@@ -86,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_class),
         cmocka_unit_test(set_begins_anew),
+        cmocka_unit_test(message_is_one_line),
         cmocka_unit_test(prefix_and_recode),
         cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(nobody_has_to_look),
