@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: PostgreSQL
+# shellcheck shell=bash
+#
+# Databases and servers for bats files:
+#
+#   load ../lib/server
+#   setup_file() { fresh_db; }
+#   teardown_file() { drop_db; }
+#
+# tests/run provides MR_ROOT, MR_BIN (the program), MR_SCRATCH (a directory that is deleted
+# when the file is done) and a running server in the PG* variables. Servers and processes that
+# a test leaves behind are ended by tests/run.
+
+# Points PGDATABASE and MILLRACE_DSN to the database $1 of the current server.
+use_db()
+{
+    export PGDATABASE=$1
+    export MILLRACE_DSN="host=$PGHOST port=$PGPORT user=$PGUSER dbname=$PGDATABASE"
+}
+
+# A database of its own with the schema in it. In setup() for one test, in setup_file() for
+# all of a file.
+fresh_db()
+{
+    local name=t_${BASHPID}_$RANDOM$RANDOM
+    psql -X -q -v ON_ERROR_STOP=1 -d postgres -c "create database $name template millrace_template" || return
+    use_db "$name"
+}
+
+# The same without the schema.
+empty_db()
+{
+    local name=t_${BASHPID}_$RANDOM$RANDOM
+    psql -X -q -v ON_ERROR_STOP=1 -d postgres -c "create database $name" || return
+    use_db "$name"
+}
+
+drop_db()
+{
+    PGOPTIONS='-c client_min_messages=warning' \
+        psql -X -q -d postgres -c "drop database if exists $PGDATABASE with (force)"
+    unset PGDATABASE MILLRACE_DSN
+}
+
+# Runs SQL in the current database, prints bare values, fails on an error.
+sql()
+{
+    psql -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
+}
+
+# Starts a server for this test file alone, for tests that crash it or need settings of their
+# own, and points the PG* variables to it. $1 is a short name, the rest goes to pgserver. Has
+# the database "postgres" only; put the schema in with "$MR_BIN" migrate.
+private_server()
+{
+    export MR_SERVER=$MR_SCRATCH/$1
+    shift
+    "$MR_ROOT/tools/pgserver" start "$MR_SERVER" "$@" || return
+    eval "$("$MR_ROOT/tools/pgserver" env "$MR_SERVER")"
+    use_db postgres
+}
+
+# Ends the server of private_server and returns to the shared one.
+remove_private_server()
+{
+    "$MR_ROOT/tools/pgserver" remove "$MR_SERVER"
+    export PGHOST=$MR_PGHOST PGPORT=$MR_PGPORT PGUSER=$MR_PGUSER
+    unset MR_SERVER PGPASSWORD
+}
+
+# Waits until a command succeeds: wait_until SECONDS COMMAND... Its output is thrown away.
+wait_until()
+{
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if [ $SECONDS -ge $deadline ]; then
+            echo "gave up waiting for: $*" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
