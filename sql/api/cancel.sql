@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Refused by this version (0A000): jobs that wait or run cannot be changed from outside yet.
+create or replace function millrace.cancel(id bigint,
+  reason text = null)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  perform millrace.refuse_feature('cancel');
+  return null;
+end $$;
+comment on function millrace.cancel(bigint, text) is
+  'refused by this version';

@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Takes up to max_jobs jobs of a queue under one lease and returns them; none when there are none, the queue is paused or unknown.
+-- One call returns jobs of one priority and part. The jobs stay the worker's until lease_until; heartbeat extends it. Every later call
+-- carries the lease. with_state => false leaves the heavy state behind. worker defaults to a name with the backend's pid.
+-- Also does a bounded slice of promotion and rescue once a second. Commit at once: the claim holds a lock until then.
+-- Errors: 22023 bad argument, 25000 not read committed, 25006 read-only, MR004 restored schema.
+create or replace function millrace.claim(
+  queue text = 'default',
+  worker text = null,
+  max_jobs int = 1,
+  lease_for interval = null,
+  with_state boolean = true)
+returns setof millrace.claimed_job
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  return query
+    select *
+      from millrace.claim_at(clock_timestamp(), queue, worker, max_jobs, lease_for, coalesce(with_state, true));
+end $$;
+comment on function millrace.claim(text, text, int, interval, boolean) is
+  'takes jobs under a lease';

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Removes a queue with all that waits in it, its dead letters and its archive. Refused while jobs of it run. Stop its producers first: a
+-- transaction that is still open may have enqueued into it. Errors: MR003 unknown queue, 55006 jobs are running.
+create or replace function millrace.drop_queue(name text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_queue   millrace.queue;
+  v_running bigint;
+begin
+  perform millrace.at_home();
+  v_queue := millrace.queue_known(name);
+  select count(*)
+    into v_running
+    from unnest(millrace.lanes_of(v_queue, 0)) l
+   cross join lateral millrace.lane_open_claims(l, millrace.lane_tally(l));
+  if v_running > 0 then
+    raise exception using errcode = 'object_in_use',
+      message = format('queue %s has %s open leases', quote_literal(name), v_running),
+      hint = 'Pause the queue, wait until its jobs have finished, then drop it.';
+  end if;
+  perform millrace.purge_at(clock_timestamp(), v_queue);
+  delete from millrace.dead d where d.queue_id = v_queue.queue_id;
+  delete from millrace.archive a where a.queue_id = v_queue.queue_id;
+  delete from millrace.lane l where l.lane >= v_queue.queue_id << 12 and l.lane < (v_queue.queue_id + 1) << 12;
+  delete from millrace.queue q where q.queue_id = v_queue.queue_id;
+end $$;
+comment on function millrace.drop_queue(text) is
+  'removes a queue';

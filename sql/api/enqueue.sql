@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Enqueues a job in the caller's transaction: its commit makes the job available, its rollback undoes it.
+-- Returns the job's id. An unknown queue is created with defaults. Priority 0-99, lower runs first.
+-- run_at or delay: not before. expires_in: a job nobody took by then ends as expired. ref: the caller's own id, not unique.
+-- max_attempts: else the kind's retry policy, else the queue's setting. timeout: how long a handler may run.
+-- unique_key and ordering_key are refused by this version (0A000).
+-- Errors: 22023 bad argument, MR004 restored schema. Nothing is written then.
+create or replace function millrace.enqueue(
+  kind text,
+  args jsonb = '{}',
+  queue text = 'default',
+  priority int = 50,
+  run_at timestamptz = null,
+  delay interval = null,
+  unique_key text = null,
+  ordering_key text = null,
+  tenant text = null,
+  ref text = null,
+  max_attempts int = null,
+  timeout interval = null,
+  expires_in interval = null,
+  meta jsonb = null,
+  state bytea = null,
+  blob bytea = null)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  return millrace.enqueue_at(clock_timestamp(), kind, args, queue, priority, run_at, delay, unique_key, ordering_key, tenant, ref,
+                             max_attempts, timeout, expires_in, meta, state, blob, null);
+end $$;
+comment on function millrace.enqueue(text, jsonb, text, int, timestamptz, interval, text, text, text, text, int, interval, interval, jsonb, bytea, bytea) is
+  'enqueues a job in the caller''s transaction';

@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Enqueues one job for each element of args, in one statement, in order; an empty array is fine. Returns their ids.
+-- Errors: 22023 bad argument (also a null element), MR004 restored schema. Nothing is written then.
+create or replace function millrace.enqueue_many(
+  kind text,
+  args jsonb[],
+  queue text = 'default',
+  priority int = 50,
+  run_at timestamptz = null)
+returns setof bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  return query
+    select *
+      from millrace.enqueue_many_at(clock_timestamp(), kind, args, queue, priority, run_at);
+end $$;
+comment on function millrace.enqueue_many(text, jsonb[], text, int, timestamptz) is
+  'enqueues many jobs of one kind';

@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Stops a queue from handing out jobs; running ones go on, new ones are taken in. Errors: MR003 unknown queue.
+create or replace function millrace.pause(queue text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  perform millrace.at_home();
+  update millrace.queue q
+     set paused_at = coalesce(q.paused_at, clock_timestamp())
+   where q.queue_id = (millrace.queue_known(queue)).queue_id;
+end $$;
+comment on function millrace.pause(text) is
+  'stops a queue from handing out jobs';

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Lets a paused queue hand out jobs again. Errors: MR003 unknown queue.
+create or replace function millrace.resume(queue text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_id int;
+begin
+  perform millrace.at_home();
+  v_id := (millrace.queue_known(queue)).queue_id;
+  update millrace.queue q
+     set paused_at = null
+   where q.queue_id = v_id;
+  perform millrace.wake(v_id, clock_timestamp());
+end $$;
+comment on function millrace.resume(text) is
+  'lets a paused queue hand out jobs again';

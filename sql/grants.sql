@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Who may call what, as one list. Nobody but the owner touches the tables; views are for readers.
+-- Roles: millrace_reader < millrace_producer, millrace_worker < millrace_admin.
+do $$
+declare
+  v_grant record;
+begin
+  revoke all on schema millrace from public;
+  revoke all on all tables in schema millrace from public, millrace_reader, millrace_producer, millrace_worker, millrace_admin;
+  revoke all on all sequences in schema millrace from public, millrace_reader, millrace_producer, millrace_worker, millrace_admin;
+  revoke all on all functions in schema millrace from public, millrace_reader, millrace_producer, millrace_worker, millrace_admin;
+  grant usage on schema millrace to millrace_reader, millrace_producer, millrace_worker, millrace_admin;
+  for v_grant in
+    select g.role_name, f.oid::regprocedure as signature
+      from (values
+        ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'health'),
+        ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'),
+        ('millrace_reader',   'job_standing'), ('millrace_reader', 'worker_list'),      -- called by the views
+        ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
+        ('millrace_worker',   'claim'), ('millrace_worker', 'complete'), ('millrace_worker', 'complete_many'),
+        ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
+        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
+        ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
+        ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
+        ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'replay'),
+        ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
+      ) g(role_name, function_name)
+      join pg_proc f on f.proname = g.function_name
+       and f.pronamespace = 'millrace'::regnamespace
+  loop
+    execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
+  end loop;
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.schema_migration,
+                  millrace.schema_functions to millrace_reader;
+end $$;

@@ -1,0 +1,90 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Copies the finished jobs of segments that are about to go to the archive, for queues that keep them longer than the log does.
+-- In chunks of blocks, one a call, so that no transaction gets long; a segment is marked when its last block is copied.
+create or replace function millrace.archive(p_now timestamptz)
+returns bigint
+language plpgsql
+as $$
+declare
+  c_blocks  constant bigint := 4000;
+  v_segment millrace.segment;
+  v_keep    interval := millrace.log_retention();
+  v_n       bigint := 0;
+begin
+  select g.*
+    into v_segment
+    from (select g.*
+            from millrace.segment g
+           order by g.seg desc
+           limit 16) g
+   where not g.truncated
+     and not g.archived
+   order by g.seg
+   limit 1;
+  if not found or v_segment.closed_at > p_now - v_keep or not millrace.segment_sealed(v_segment)
+     or exists (select from millrace.segment_pinned_by(v_segment)) then
+    return 0;
+  end if;
+  if exists (select from millrace.queue q where q.retention_time > v_keep) then
+    v_n := millrace.archive_blocks(p_now, v_segment, v_keep, v_segment.archived_block, v_segment.archived_block + c_blocks);
+  else
+    v_segment.archived_block := 4294967295;
+  end if;
+  update millrace.segment g
+     set archived_block = v_segment.archived_block + c_blocks,
+         archived = (v_segment.archived_block + c_blocks) * current_setting('block_size')::bigint
+                    >= pg_relation_size(('millrace.job_' || v_segment.seg % 16)::regclass)
+   where g.seg = v_segment.seg;
+  return v_n;
+end $$;
+
+-- The finished jobs in some blocks of a segment's leaf.
+create or replace function millrace.archive_blocks(p_now timestamptz, p_segment millrace.segment, p_keep interval, p_from bigint, p_to bigint)
+returns bigint
+language plpgsql
+set enable_seqscan = on
+set enable_bitmapscan = on
+as $$
+declare
+  v_n bigint;
+begin
+  execute format($sql$
+    insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
+                                  holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
+                                  payload_result, job_tenant, job_ref, job_source, trail)
+    select f.finished_at, f.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+           millrace.archive_slot($1, f.finished_at + q.retention_time), j.attempt, j.attempts_limit, f.letter, f.holder, f.claimed_at,
+           j.job_kind, j.payload_args, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant,
+           j.job_ref, j.job_source, j.trail
+      from millrace.job_%1$s j
+      join millrace.queue q on q.queue_id = j.lane >> 12
+      join (select k.lane, u.pos, k.holder, k.claimed_at, k.finished_at,
+                   case when k.outcome is null then 'c' else substr(k.outcome, u.ord::int, 1) end::"char" as letter
+              from millrace.claim k
+             cross join lateral unnest(k.positions) with ordinality u(pos, ord)
+             where k.min_seg <= $2
+               and k.last_seg >= $2
+               and k.status in ('d', 'l')) f on f.lane = j.lane and f.pos = j.pos
+      left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
+     where j.ctid >= '(%2$s,0)'::tid
+       and j.ctid < '(%3$s,0)'::tid
+       and q.retention_time > $3
+       and f.letter in ('c', 'x')
+       and f.finished_at + q.retention_time > $1 $sql$,
+    p_segment.seg % 16, p_from, least(p_to, 4294967294))
+    using p_now, p_segment.seg, p_keep;
+  get diagnostics v_n = row_count;
+  return v_n;
+end $$;
+
+-- The leaf of `archive` for the time a job may go: 0-31 by the day within 31 days, 32-63 by the month of thirty days after that.
+create or replace function millrace.archive_slot(p_now timestamptz, p_until timestamptz)
+returns int2
+language sql
+immutable
+as $$
+  select case
+           when p_until < p_now + interval '31 days' then (date_part('epoch', p_until)::bigint / 86400) % 32
+           else 32 + (date_part('epoch', p_until)::bigint / 2592000) % 32
+         end::int2
+$$;

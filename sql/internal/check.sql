@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Checks of arguments, each with the message and the hint a caller sees (22023).
+
+-- A name of a queue or a kind.
+create or replace function millrace.check_name(p_what text, p_name text)
+returns void
+language plpgsql
+as $$
+begin
+  if p_name is null or p_name = '' then
+    perform millrace.refuse(format('%s must not be %s', p_what, case when p_name is null then 'null' else 'empty' end),
+      format('Give the %s a name of 1 to 200 bytes.', p_what));
+  elsif octet_length(p_name) > 200 then
+    perform millrace.refuse(format('%s is %s bytes long, the limit is 200', p_what, octet_length(p_name)),
+      format('Choose a shorter name for the %s; what varies from job to job belongs into args.', p_what));
+  end if;
+end $$;
+
+-- A number inside bounds.
+create or replace function millrace.check_number(p_what text, p_value bigint, p_least bigint, p_most bigint)
+returns void
+language plpgsql
+as $$
+begin
+  if p_value is null or p_value < p_least or p_value > p_most then
+    perform millrace.refuse(format('%s must be from %s to %s, not %s', p_what, p_least, p_most, coalesce(p_value::text, 'null')),
+      format('Pass a value from %s to %s.', p_least, p_most));
+  end if;
+end $$;
+
+-- An interval that is longer than nothing and shorter than a thousand years. Null passes: it means the default.
+create or replace function millrace.check_interval(p_what text, p_value interval)
+returns void
+language plpgsql
+as $$
+begin
+  if p_value <= interval '0' or p_value > interval '1000 years' then
+    perform millrace.refuse(format('%s must be longer than zero and at most 1000 years, not %s', p_what, p_value),
+      'Pass a positive interval such as ''30 seconds'', or leave it out.');
+  end if;
+end $$;
+
+-- The size of a payload part. Null passes.
+create or replace function millrace.check_size(p_what text, p_bytes bigint, p_limit bigint, p_setting text)
+returns void
+language plpgsql
+as $$
+begin
+  if p_bytes > p_limit then
+    perform millrace.refuse(format('%s is %s bytes long, the limit is %s', p_what, p_bytes, p_limit),
+      format('Keep large payloads in an object store such as S3 and pass a reference, or raise the queue''s setting %s.', p_setting));
+  end if;
+end $$;
+
+-- A short text that travels with a job.
+create or replace function millrace.check_text(p_what text, p_value text)
+returns void
+language plpgsql
+as $$
+begin
+  if octet_length(p_value) > 1000 then
+    perform millrace.refuse(format('%s is %s bytes long, the limit is 1000', p_what, octet_length(p_value)),
+      format('Choose a shorter %s.', p_what));
+  end if;
+end $$;
+
+-- A point in time that is finite. Null passes.
+create or replace function millrace.check_time(p_what text, p_value timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  if not isfinite(p_value) then
+    perform millrace.refuse(format('%s must be a finite time, not %s', p_what, p_value),
+      'Pass a time, or leave it out to run the job at once.');
+  end if;
+end $$;

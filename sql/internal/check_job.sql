@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Checks the options of a new job; p_where says which one of many, '' for a single job.
+create or replace function millrace.check_job(p_where text, p_kind text, p_args jsonb, p_queue text, p_priority int, p_run_at timestamptz,
+                                              p_delay interval, p_unique_key text, p_ordering_key text, p_tenant text, p_ref text,
+                                              p_max_attempts int, p_timeout interval, p_expires_in interval)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.check_name(p_where || 'kind', p_kind);
+  perform millrace.check_name(p_where || 'queue', p_queue);
+  if p_args is null then
+    perform millrace.refuse(p_where || 'args must not be null', 'Leave args out, or pass ''{}''.');
+  end if;
+  perform millrace.check_number(p_where || 'priority', p_priority, 0, 99);
+  perform millrace.check_time(p_where || 'run_at', p_run_at);
+  perform millrace.check_interval(p_where || 'delay', p_delay);
+  if p_run_at is not null and p_delay is not null then
+    perform millrace.refuse(p_where || 'run_at and delay exclude each other', 'Pass the one or the other.');
+  end if;
+  perform millrace.check_text(p_where || 'tenant', p_tenant);
+  perform millrace.check_text(p_where || 'ref', p_ref);
+  if p_max_attempts is not null then
+    perform millrace.check_number(p_where || 'max_attempts', p_max_attempts, 1, 32000);
+  end if;
+  perform millrace.check_interval(p_where || 'timeout', p_timeout);
+  perform millrace.check_interval(p_where || 'expires_in', p_expires_in);
+  if p_unique_key is not null then
+    perform millrace.refuse_feature(p_where || 'unique_key');
+  end if;
+  if p_ordering_key is not null then
+    perform millrace.refuse_feature(p_where || 'ordering_key');
+  end if;
+end $$;

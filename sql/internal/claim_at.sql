@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- claim with the time as an argument.
+-- Lock order: upkeep (class 8) is never waited for here; lanes (class 7) one after the other. A lane that another claimer holds
+-- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for.
+create or replace function millrace.claim_at(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease_for interval,
+                                             p_with_state boolean)
+returns setof millrace.claimed_job
+language plpgsql
+as $$
+declare
+  c_lane_lock constant int := 1297219591;
+  v_queue  millrace.queue;
+  v_worker text := coalesce(p_worker, 'pid ' || pg_backend_pid());
+  v_lease  interval;
+  v_lanes  int[];
+  v_busy   int;
+begin
+  perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_name = p_queue;
+  if not found or v_queue.paused_at is not null then
+    return;
+  end if;
+  perform millrace.upkeep_slice(p_now);
+  v_lease := coalesce(p_lease_for, v_queue.lease_time);
+  v_lanes := millrace.lanes_of(v_queue, pg_backend_pid());
+  if cardinality(v_lanes) > 1 then
+    v_lanes := millrace.lanes_ready(v_lanes);
+  end if;
+  for i in 1 .. cardinality(v_lanes) + 1 loop
+    if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
+      perform pg_advisory_xact_lock(c_lane_lock, v_busy);
+      return query
+        select *
+          from millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+      exit when found;
+      v_busy := null;
+    end if;
+    exit when i > cardinality(v_lanes);
+    if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i]) then
+      v_busy := coalesce(v_busy, v_lanes[i]);
+      continue;
+    end if;
+    return query
+      select *
+        from millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+    exit when found;
+  end loop;
+end $$;

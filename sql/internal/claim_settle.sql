@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Writes the outcome of some jobs of a locked claim: one letter of p_marks for each of p_ordinals.
+-- The claim ends with its last open job, and then looks like one that was finished whole.
+create or replace function millrace.claim_settle(p_now timestamptz, p_claim millrace.claim, p_ordinals int[], p_marks text)
+returns void
+language plpgsql
+as $$
+declare
+  v_n       int := cardinality(p_ordinals);
+  v_done    int := v_n - length(replace(p_marks, 'c', ''));
+  v_open    int := p_claim.open_n - v_n;
+  v_outcome text := millrace.outcome_with(coalesce(p_claim.outcome, repeat('o', p_claim.n)), p_ordinals, p_marks);
+begin
+  if v_n = 0 then
+    return;
+  end if;
+  update millrace.claim k
+     set open_n = v_open,
+         done_n = k.done_n + v_done,
+         failed_n = k.failed_n + v_n - length(translate(p_marks, 'fd', '')),
+         run_us = k.run_us + v_n * (date_part('epoch', p_now - k.claimed_at) * 1e6)::bigint,
+         status = case when v_open = 0 then 'd' else 'r' end,
+         finished_at = case when v_open = 0 then p_now end,
+         outcome = case when v_outcome <> repeat('c', p_claim.n) then v_outcome end
+   where k.slot = p_claim.slot
+     and k.lane = p_claim.lane
+     and k.no = p_claim.no;
+end $$;

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
+-- parked leases that ended, of old figures. Without VACUUM, because vacuum may be stuck.
+create or replace function millrace.clean(p_now timestamptz)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_leaf record;
+  v_gone boolean;
+  v_n    bigint := millrace.unpark(p_now);
+begin
+  for v_leaf in
+    select c.relname, p.relname as parent
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+      join pg_class p on p.oid = i.inhparent
+     where p.relnamespace = 'millrace'::regnamespace
+       and p.relkind = 'p'
+       and (p.relname in ('delayed', 'dead', 'archive', 'pulse') or c.relname in ('job_parked', 'claim_parked'))
+       and pg_table_size(c.oid) > 65536
+  loop
+    case v_leaf.parent
+      when 'archive' then
+        execute format('select not exists (select from millrace.%I where keep_until >= $1)', v_leaf.relname) into v_gone using p_now;
+      when 'pulse' then
+        execute format('select not exists (select from millrace.%I where taken_at >= $1)', v_leaf.relname) into v_gone
+          using p_now - interval '2 hours';
+      else
+        execute format('select not exists (select from millrace.%I)', v_leaf.relname) into v_gone;
+    end case;
+    if v_gone and millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse')) then
+      v_n := v_n + 1;
+    end if;
+  end loop;
+  delete from millrace.lane a
+   using millrace.lane b
+   where a.lane = b.lane
+     and a.ctid > b.ctid;
+  perform setval('millrace.clean_clock', millrace.epoch_ms(p_now));
+  return v_n;
+end $$;

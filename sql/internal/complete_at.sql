@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- complete with the time as an argument.
+create or replace function millrace.complete_at(p_now timestamptz, p_lease text, p_ids bigint[], p_result jsonb)
+returns int
+language plpgsql
+as $$
+declare
+  v_key      record;
+  v_claim    millrace.claim;
+  v_ordinals int[];
+  v_n        int;
+begin
+  if p_ids is null and p_result is null then
+    -- The usual case, in one update: the whole batch, nothing finished before.
+    perform millrace.at_home();
+    v_key := millrace.lease_parts(p_lease);
+    update millrace.claim k
+       set open_n = 0,
+           done_n = k.n,
+           run_us = k.n * (date_part('epoch', p_now - k.claimed_at) * 1e6)::bigint,
+           status = 'd',
+           finished_at = p_now
+     where k.slot = v_key.slot
+       and k.lane = v_key.lane
+       and k.no = v_key.no
+       and k.token = v_key.token
+       and k.status = 'r'
+       and k.outcome is null
+    returning k.n
+      into v_n;
+    if found then
+      return v_n;
+    end if;
+  end if;
+  v_claim := millrace.lease_take(p_lease);
+  if p_ids is null then
+    v_ordinals := array(select o
+                          from generate_series(1, v_claim.n) o
+                         where v_claim.outcome is null
+                            or substr(v_claim.outcome, o, 1) = 'o');
+  else
+    v_ordinals := millrace.held_ordinals(v_claim, p_ids, p_lease);
+  end if;
+  if p_result is not null then
+    for i in 1 .. cardinality(v_ordinals) loop
+      perform millrace.result_keep(p_now, v_claim, v_ordinals[i], p_result);
+    end loop;
+  end if;
+  perform millrace.claim_settle(p_now, v_claim, v_ordinals, repeat('c', cardinality(v_ordinals)));
+  return cardinality(v_ordinals);
+end $$;

@@ -1,0 +1,137 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- enqueue_jobs with the time as an argument.
+create or replace function millrace.enqueue_jobs_at(p_now timestamptz, p_jobs jsonb)
+returns setof bigint
+language plpgsql
+as $$
+declare
+  c_options constant text[] := array['kind', 'args', 'queue', 'priority', 'run_at', 'delay', 'unique_key', 'ordering_key', 'tenant', 'ref',
+                                     'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob'];
+  v_bad record;
+  v_one record;
+begin
+  perform millrace.at_home();
+  if p_jobs is null or jsonb_typeof(p_jobs) <> 'array' then
+    perform millrace.refuse(format('jobs must be an array of objects, not %s', coalesce(jsonb_typeof(p_jobs), 'null')),
+      'Pass a JSON array such as [{"kind": "email", "args": {"to": 1}}]; an empty one is fine.');
+  end if;
+  if jsonb_array_length(p_jobs) = 0 then
+    return;
+  end if;
+  select e.ord, jsonb_typeof(e.job) as type, k.option
+    into v_bad
+    from jsonb_array_elements(p_jobs) with ordinality e(job, ord)
+    left join lateral (select o as option
+                         from jsonb_object_keys(case when jsonb_typeof(e.job) = 'object' then e.job else '{}' end) o
+                        where o <> all (c_options)
+                        limit 1) k on true
+   where jsonb_typeof(e.job) <> 'object'
+      or k.option is not null
+   order by e.ord
+   limit 1;
+  if v_bad.option is not null then
+    perform millrace.refuse(format('job %s has the unknown option %s', v_bad.ord, quote_literal(v_bad.option)),
+      format('Options are %s.', array_to_string(c_options, ', ')));
+  elsif v_bad.type is not null then
+    perform millrace.refuse(format('job %s must be an object, not %s', v_bad.ord, v_bad.type), 'Pass one object a job.');
+  end if;
+
+  begin
+    -- One pass over all: the first job that fails a check is looked at again, alone, for its message.
+    select x.*
+      into v_bad
+      from (select row_number() over () as ord, r.*
+              from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
+                                                   unique_key text, ordering_key text, tenant text, ref text, max_attempts int,
+                                                   "timeout" interval, expires_in interval)) x
+     where x.kind is null or x.kind = '' or octet_length(x.kind) > 200
+        or x.queue = '' or octet_length(x.queue) > 200
+        or x.priority not between 0 and 99
+        or not isfinite(x.run_at)
+        or x.delay <= interval '0' or x.delay > interval '1000 years'
+        or (x.run_at is not null and x.delay is not null)
+        or x.unique_key is not null or x.ordering_key is not null
+        or octet_length(x.tenant) > 1000 or octet_length(x.ref) > 1000
+        or x.max_attempts not between 1 and 32000
+        or x."timeout" <= interval '0' or x."timeout" > interval '1000 years'
+        or x.expires_in <= interval '0' or x.expires_in > interval '1000 years'
+     order by x.ord
+     limit 1;
+    if v_bad.ord is not null then
+      perform millrace.check_job(format('job %s: ', v_bad.ord), v_bad.kind, coalesce(v_bad.args, '{}'),
+        coalesce(v_bad.queue, 'default'), coalesce(v_bad.priority, 50), v_bad.run_at, v_bad.delay, v_bad.unique_key, v_bad.ordering_key,
+        v_bad.tenant, v_bad.ref, v_bad.max_attempts, v_bad."timeout", v_bad.expires_in);
+    end if;
+    perform decode(r.state, 'base64'), decode(r.blob, 'base64')
+       from jsonb_to_recordset(p_jobs) as r(state text, blob text)
+      where r.state is not null
+         or r.blob is not null;
+  exception
+    when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
+      or interval_field_overflow then
+      perform millrace.refuse('jobs has an option of the wrong type: ' || sqlerrm,
+        'Numbers for priority and max_attempts, times and intervals as text, state and blob as base64 text.');
+  end;
+
+  perform pg_current_xact_id();
+  for v_one in
+    select q.queue_id, (q.queue_id << 12) + (d.priority << 5) as lane
+      from (select distinct coalesce(r.queue, 'default') as queue_name, coalesce(r.priority, 50) as priority
+              from jsonb_to_recordset(p_jobs) as r(queue text, priority int)) d
+     cross join lateral millrace.queue_of(d.queue_name) q
+  loop
+    perform millrace.lane_register(v_one.lane);
+    perform millrace.wake(v_one.queue_id, p_now);
+  end loop;
+  select max(pg_column_size(r.args)) filter (where pg_column_size(r.args) > q.args_bytes) as args,
+         max(pg_column_size(r.meta)) filter (where pg_column_size(r.meta) > q.args_bytes) as meta,
+         max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
+         max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
+         min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit
+    into v_bad
+    from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text)
+    join millrace.queue q on q.queue_name = coalesce(r.queue, 'default');
+  perform millrace.check_size('the largest of args', v_bad.args, v_bad.args_limit, 'max_args');
+  perform millrace.check_size('the largest of meta', v_bad.meta, v_bad.args_limit, 'max_args');
+  perform millrace.check_size('the largest of state', v_bad.state, v_bad.state_limit, 'max_state');
+  perform millrace.check_size('the largest of blob', v_bad.blob, v_bad.blob_limit, 'max_blob');
+
+  return query
+    with raw as materialized (
+      select row_number() over () as ord, r.*
+        from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
+                                             tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
+                                             meta jsonb, state text, blob text)),
+    resolved as materialized (
+      select r.*, q.queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
+             coalesce(r.run_at, p_now + r.delay) as due_at
+        from raw r
+        join millrace.queue q on q.queue_name = coalesce(r.queue, 'default')
+        left join millrace.retry_policy p on p.policy_kind = r.kind
+       order by r.ord),
+    new as materialized (
+      select nextval('millrace.pos_seq') as pos, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
+             r.kind as job_kind, coalesce(r.args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
+             decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
+             case when r.due_at > p_now then r.due_at end as due,
+             greatest(r.due_at, p_now) + r.expires_in as stale_at
+        from resolved r),
+    log as (
+      insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
+                                payload_state, payload_blob, job_tenant, job_ref)
+      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + n.pos % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
+             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref
+        from new n
+       where n.due is null
+       order by n.pos),
+    later as (
+      insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
+                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref)
+      select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit, 's',
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref
+        from new n
+       where n.due is not null)
+    select n.pos
+      from new n
+     order by n.pos;
+end $$;

@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- enqueue_many with the time as an argument.
+create or replace function millrace.enqueue_many_at(p_now timestamptz, p_kind text, p_args jsonb[], p_queue text, p_priority int,
+                                                    p_run_at timestamptz)
+returns setof bigint
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+  v_lane  int;
+  v_limit int;
+  v_worst bigint;
+begin
+  perform millrace.at_home();
+  if p_args is null then
+    perform millrace.refuse('args must not be null', 'Pass an array; an empty one is fine.');
+  end if;
+  perform millrace.check_job('', p_kind, '{}', p_queue, p_priority, p_run_at, null, null, null, null, null, null, null, null);
+  if array_position(p_args, null) is not null then
+    perform millrace.refuse(format('args[%s] must not be null', array_position(p_args, null)), 'Pass ''{}'' for a job without arguments.');
+  end if;
+  if cardinality(p_args) = 0 then
+    return;
+  end if;
+  perform pg_current_xact_id();
+  v_queue := millrace.queue_of(p_queue);
+  select max(pg_column_size(a))
+    into v_worst
+    from unnest(p_args) a;
+  perform millrace.check_size('the largest of args', v_worst, v_queue.args_bytes, 'max_args');
+  v_lane := (v_queue.queue_id << 12) + (p_priority << 5);
+  perform millrace.lane_register(v_lane);
+  v_limit := coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit);
+  if p_run_at > p_now then
+    return query
+      insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args)
+      select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind, a
+        from unnest(p_args) a
+      returning job_id;
+    return;
+  end if;
+  perform millrace.wake(v_queue.queue_id, p_now);
+  return query
+    insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args)
+    select p.pos, p.pos, p_now, v_lane + p.pos % v_queue.part_count, v_limit, p_kind, p.a
+      from (select nextval('millrace.pos_seq') as pos, a
+              from unnest(p_args) a) p
+    returning job_id;
+end $$;

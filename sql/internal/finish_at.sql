@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- finish with the time as an argument.
+create or replace function millrace.finish_at(p_now timestamptz, p_lease text, p_outcomes jsonb)
+returns int
+language plpgsql
+as $$
+declare
+  c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'state', 'blob', 'clear'];
+  v_claim    millrace.claim;
+  v_ordinals int[];
+  v_marks    text := '';
+  v_mark     text;
+  v_one      record;
+begin
+  if p_outcomes is null or jsonb_typeof(p_outcomes) <> 'array' then
+    perform millrace.refuse('outcomes must be an array of objects',
+      'Pass a JSON array such as [{"id": 1, "outcome": "completed"}, {"id": 2, "outcome": "failed", "error": "why"}].');
+  end if;
+  v_claim := millrace.lease_take(p_lease);
+  begin
+    select e.value ->> 'id' as id, e.value ->> 'outcome' as outcome, k.key
+      into v_one
+      from jsonb_array_elements(p_outcomes) e
+      left join lateral (select o as key
+                           from jsonb_object_keys(case when jsonb_typeof(e.value) = 'object' then e.value else '{"not an object": 1}' end) o
+                          where o <> all (c_keys)
+                          limit 1) k on true
+     where k.key is not null
+        or e.value ->> 'id' is null
+        or e.value ->> 'outcome' is null
+        or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued')
+        or jsonb_typeof(e.value -> 'clear') <> 'array'
+     limit 1;
+    if found then
+      perform millrace.refuse(format('outcomes has a wrong entry: id %s, outcome %s%s', coalesce(v_one.id, 'null'),
+                                     coalesce(quote_literal(v_one.outcome), 'null'), coalesce(', key ' || quote_literal(v_one.key), '')),
+        'Each entry has id and outcome (completed, failed, released, requeued), and where it applies result, error, retry_in, retry, changes, state, blob, clear.');
+    end if;
+    v_ordinals := millrace.held_ordinals(v_claim, array(select (e ->> 'id')::bigint
+                                                          from jsonb_array_elements(p_outcomes) e), p_lease);
+    for v_one in
+      select v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result, e.job ->> 'error' as error,
+             (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry,
+             coalesce(e.job -> 'changes', '{}') as changes, decode(e.job ->> 'state', 'base64') as state,
+             decode(e.job ->> 'blob', 'base64') as blob,
+             array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear
+        from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+    loop
+      case v_one.outcome
+        when 'completed' then
+          if v_one.result is not null then
+            perform millrace.result_keep(p_now, v_claim, v_one.at, v_one.result);
+          end if;
+          v_mark := 'c';
+        when 'failed' then
+          perform millrace.check_interval('retry_in', v_one.retry_in);
+          v_mark := millrace.job_fail(p_now, millrace.held_job(v_claim, v_one.at), v_claim.holder, v_one.error, v_one.retry_in,
+                                      v_one.retry, v_one.state);
+        when 'released' then
+          perform millrace.job_append(p_now, millrace.held_job(v_claim, v_one.at));
+          v_mark := 'r';
+        when 'requeued' then
+          perform millrace.check_changes(v_one.changes, v_one.clear);
+          perform millrace.job_requeue(p_now, millrace.held_job(v_claim, v_one.at), v_one.changes, v_one.state, v_one.blob, v_one.clear);
+          v_mark := 'q';
+      end case;
+      v_marks := v_marks || v_mark;
+    end loop;
+  exception
+    when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
+      or interval_field_overflow then
+      perform millrace.refuse('outcomes has a value of the wrong type: ' || sqlerrm,
+        'id is a number, retry a boolean, retry_in an interval, state and blob base64 text.');
+  end;
+  perform millrace.claim_settle(p_now, v_claim, v_ordinals, v_marks);
+  return cardinality(v_ordinals);
+end $$;

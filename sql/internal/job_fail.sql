@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- What becomes of a held job that failed: back later, or dead. Returns the letter for the claim's outcome: f or d.
+-- p_delay null: by the kind's policy. p_state null: unchanged.
+create or replace function millrace.job_fail(p_now timestamptz, p_job millrace.job, p_holder text, p_error text, p_delay interval,
+                                             p_retry boolean, p_state bytea)
+returns text
+language plpgsql
+as $$
+begin
+  p_job.trail := millrace.trail_with(p_job.trail, p_job.attempt, 'failed', p_error, p_holder, p_now);
+  p_job.payload_state := coalesce(p_state, p_job.payload_state);
+  p_job.lost := 0;
+  if not p_retry or p_job.attempt >= p_job.attempts_limit then
+    perform millrace.job_bury(p_now, p_job, 'failed', left(p_error, 8192));
+    return 'd';
+  end if;
+  p_delay := coalesce(p_delay, millrace.backoff(p_job.job_kind, p_job.attempt, random()));
+  p_job.attempt := least(p_job.attempt + 1, 32767);
+  perform millrace.job_delay(p_now, p_job, p_now + p_delay, 'r');
+  return 'f';
+end $$;

@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Puts a held job back with changes: queue, priority, run_at, args, meta of p_changes, and the parts given or named in p_clear.
+-- The attempt is not counted.
+create or replace function millrace.job_requeue(p_now timestamptz, p_job millrace.job, p_changes jsonb, p_state bytea, p_blob bytea,
+                                                p_clear text[])
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+  v_due   timestamptz := (p_changes ->> 'run_at')::timestamptz;
+  v_rank  int := coalesce((p_changes ->> 'priority')::int, (p_job.lane >> 5) & 127);
+begin
+  perform millrace.check_number('priority', v_rank, 0, 99);
+  perform millrace.check_time('run_at', v_due);
+  if p_changes ->> 'queue' is null then
+    select q.*
+      into v_queue
+      from millrace.queue q
+     where q.queue_id = p_job.lane >> 12;
+  else
+    v_queue := millrace.queue_of(p_changes ->> 'queue');
+  end if;
+  p_job.lane := (v_queue.queue_id << 12) + (v_rank << 5);
+  perform millrace.lane_register(p_job.lane);
+  p_job.lost := 0;
+  p_job.payload_args := case when 'args' = any (p_clear) then null else coalesce(nullif(p_changes -> 'args', 'null'), p_job.payload_args) end;
+  p_job.payload_meta := case when 'meta' = any (p_clear) then null else coalesce(nullif(p_changes -> 'meta', 'null'), p_job.payload_meta) end;
+  p_job.payload_state := case when 'state' = any (p_clear) then null else coalesce(p_state, p_job.payload_state) end;
+  p_job.payload_blob := case when 'blob' = any (p_clear) then null else coalesce(p_blob, p_job.payload_blob) end;
+  perform millrace.check_size('args', pg_column_size(p_changes -> 'args'), v_queue.args_bytes, 'max_args');
+  perform millrace.check_size('meta', pg_column_size(p_changes -> 'meta'), v_queue.args_bytes, 'max_args');
+  perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
+  perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
+  if v_due > p_now then
+    perform millrace.job_delay(p_now, p_job, v_due, 'z');
+  else
+    perform millrace.job_append(p_now, p_job);
+  end if;
+end $$;

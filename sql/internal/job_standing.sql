@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The status of a row of the job log, and who has or had it. Status null: the job goes on elsewhere (a later row, delayed, dead).
+create or replace function millrace.job_standing(p_slot int, p_lane int, p_seg int, p_xid xid8, p_pos bigint, out status text, out worker text,
+                                                 out claimed_at timestamptz, out finished_at timestamptz, out letter text)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_claim millrace.claim := millrace.claim_of(p_lane, p_seg, p_xid, p_pos);
+begin
+  if v_claim.no is null then
+    status := 'available';
+    return;
+  end if;
+  letter := case
+              when v_claim.status in ('m', 'p') then v_claim.status::text
+              when v_claim.outcome is null then case v_claim.status when 'r' then 'o' else 'c' end
+              else substr(v_claim.outcome, array_position(v_claim.positions, p_pos), 1)
+            end;
+  if letter = 'o' and v_claim.status = 'd' then
+    letter := 'c';
+  end if;
+  status := case letter when 'o' then 'running' when 'c' then 'completed' when 'x' then 'expired' when 'p' then 'cancelled' end;
+  worker := v_claim.holder;
+  claimed_at := v_claim.claimed_at;
+  finished_at := case when letter = 'o' then null else v_claim.finished_at end;
+end $$;

@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The story of one job (see job).
+create or replace function millrace.job_story(p_id bigint)
+returns jsonb
+language plpgsql
+as $$
+declare
+  v_story    jsonb;
+  v_attempts jsonb;
+  v_trail    jsonb;
+begin
+  select to_jsonb(v)
+    into v_story
+    from millrace.jobs v
+   where v.id = p_id
+   limit 1;
+  if v_story is null then
+    perform millrace.refuse_unknown(format('there is no job %s', coalesce(p_id::text, 'null')),
+      'Check the id; finished jobs are forgotten after their queue''s retention.');
+  end if;
+  v_trail := coalesce((select j.trail from millrace.job j where j.job_id = p_id order by j.pos desc limit 1), '[]');
+  v_trail := coalesce((select d.trail from millrace.delayed d where d.job_id = p_id limit 1), v_trail);
+  v_trail := coalesce((select d.trail from millrace.dead d where d.job_id = p_id limit 1), v_trail);
+  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+           'attempt', j.attempt, 'worker', s.worker, 'claimed_at', s.claimed_at, 'finished_at', s.finished_at,
+           'outcome', case s.letter when 'o' then 'running' when 'c' then 'completed' when 'f' then 'failed' when 'd' then 'dead'
+                                    when 'r' then 'released' when 'q' then 'requeued' when 'l' then 'lost' when 'x' then 'expired'
+                                    when 'm' then 'moved' when 'p' then 'cancelled' else 'waiting' end,
+           'error', (select t ->> 'error'
+                       from jsonb_array_elements(v_trail) t
+                      where (t ->> 'attempt')::int = j.attempt
+                        and s.letter in ('f', 'd', 'l')
+                      order by t ->> 'at' desc
+                      limit 1))) order by j.pos), '[]')
+    into v_attempts
+    from millrace.job j
+   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
+   where j.job_id = p_id;
+  return jsonb_strip_nulls(v_story) || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
+         || coalesce((select jsonb_build_object('result', r.payload_result)
+                        from millrace.result r
+                       where r.job_id = p_id
+                       order by r.finished_at desc
+                       limit 1),
+                     (select jsonb_build_object('result', a.payload_result)
+                        from millrace.archive a
+                       where a.job_id = p_id
+                         and a.payload_result is not null), '{}');
+end $$;

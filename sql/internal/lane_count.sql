@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Counts a lane on: adds the rows of the window since the last count and the claims that ended since to the running totals, each
+-- once. Does nothing when the last count is younger than p_max_age, when another session counts, or in a read-only transaction.
+-- Returns the newest row of the ledger.
+create or replace function millrace.lane_count(p_now timestamptz, p_lane int, p_max_age interval)
+returns millrace.tally
+language plpgsql
+as $$
+declare
+  v_old   millrace.tally := millrace.lane_tally(p_lane);
+  v_new   millrace.tally;
+  v_ended record;
+begin
+  if p_now - v_old.counted_at < p_max_age and p_now >= v_old.counted_at
+     or current_setting('transaction_read_only') = 'on'
+     or current_setting('transaction_isolation') <> 'read committed'
+     or not pg_try_advisory_xact_lock(1297219593, p_lane) then
+    return v_old;
+  end if;
+  v_old := millrace.lane_tally(p_lane);      -- once more: the lock may have come after another session's count
+  v_new := v_old;
+  v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  v_new.slot := v_new.seg % 16;
+  v_new.lane := p_lane;
+  v_new.no := coalesce(v_old.no, 0) + 1;
+  v_new.counted_at := p_now;
+  v_new.win_hi := millrace.snapshot();
+  v_new.counted := coalesce(v_old.counted, 0) + millrace.window_count(p_lane, coalesce(v_old.win_hi, '1:1:'), v_new.win_hi);
+  select coalesce(sum(k.done_n) filter (where k.status <> 'r'), 0) as done,
+         coalesce(sum(k.failed_n) filter (where k.status <> 'r'), 0) as failed,
+         coalesce(sum(k.wait_us) filter (where k.status <> 'r'), 0) as wait,
+         coalesce(sum(k.run_us) filter (where k.status <> 'r'), 0) as run,
+         coalesce(array_agg(k.no) filter (where k.status = 'r'), '{}') as open_nos,
+         coalesce(max(k.no), 0) as top
+    into v_ended
+    from (select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
+            from unnest(v_old.open_nos) o
+            join millrace.claim k on k.lane = p_lane and k.no = o
+           union all
+          select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
+            from millrace.claim k
+           where k.slot = any (array(select (g % 16)::int2
+                                       from generate_series(greatest(coalesce(v_old.seg, 0), v_new.seg - 15), v_new.seg) g) || -1::int2)
+             and k.lane = p_lane
+             and k.no > coalesce(v_old.settled_no, 0)) k;
+  v_new.settled_no := greatest(coalesce(v_old.settled_no, 0), v_ended.top);
+  v_new.open_nos := v_ended.open_nos;
+  v_new.done_total := coalesce(v_old.done_total, 0) + v_ended.done;
+  v_new.failed_total := coalesce(v_old.failed_total, 0) + v_ended.failed;
+  v_new.wait_total := coalesce(v_old.wait_total, 0) + v_ended.wait;
+  v_new.run_total := coalesce(v_old.run_total, 0) + v_ended.run;
+  if v_old.no is not null and v_new.seg = v_old.seg and v_new.counted = v_old.counted and v_new.settled_no = v_old.settled_no
+     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total then
+    return v_old;
+  end if;
+  insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
+                              wait_total, run_total)
+  values (v_new.slot, v_new.seg, v_new.lane, v_new.no, v_new.counted_at, v_new.win_hi, v_new.counted, v_new.settled_no, v_new.open_nos,
+          v_new.done_total, v_new.failed_total, v_new.wait_total, v_new.run_total);
+  return v_new;
+end $$;

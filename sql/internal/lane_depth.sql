@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The jobs available in a lane, exactly: what the ledger counted, plus what has come since, less what was claimed.
+create or replace function millrace.lane_depth(p_now timestamptz, p_lane int)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_tally millrace.tally := millrace.lane_count(p_now, p_lane, '1 second');
+  v_claimed bigint := (millrace.lane_cursor(p_lane, pg_sequence_last_value('millrace.seg_seq'::regclass)::int)).total;
+begin
+  return greatest(0, coalesce(v_tally.counted, 0) - coalesce(v_claimed, 0)
+                     + millrace.window_count(p_lane, coalesce(v_tally.win_hi, '1:1:'), millrace.snapshot()));
+end $$;

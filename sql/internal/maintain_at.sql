@@ -1,0 +1,64 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- maintain with the time as an argument. The duties in order: rotate first, while the transaction has no xid; those that hold locks
+-- of lanes or leaves last, because locks are held to the end. Each duty fails alone: the others go on, the next round repairs.
+create or replace function millrace.maintain_at(p_now timestamptz)
+returns setof millrace.duty_done
+language plpgsql
+as $$
+declare
+  c_duties constant text[] := array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'compact', 'tick', 'retire', 'clean'];
+  c_shared constant text[] := array['rotate', 'promote', 'rescue', 'count'];      -- with locks of their own; the others take turns
+  v_duty text;
+  v_done bigint;
+begin
+  perform millrace.at_home();
+  foreach v_duty in array c_duties loop
+    begin
+      v_done := null;
+      if v_duty = any (c_shared) or pg_try_advisory_xact_lock(1297219592, 0) then
+        v_done := millrace.duty(p_now, v_duty);
+      end if;
+    exception
+      when others then
+        raise warning 'millrace: duty % failed: % (%)', v_duty, sqlerrm, sqlstate;
+    end;
+    return next row(v_duty, coalesce(v_done, 0))::millrace.duty_done;
+  end loop;
+end $$;
+
+-- One duty of upkeep by its name.
+create or replace function millrace.duty(p_now timestamptz, p_duty text)
+returns bigint
+language plpgsql
+as $$
+begin
+  case p_duty
+    when 'rotate' then return millrace.rotate(p_now);
+    when 'promote' then return millrace.promote(p_now, 10000);
+    when 'rescue' then return millrace.rescue(p_now, 10000);
+    when 'count' then return millrace.count_all(p_now);
+    when 'pulse' then return millrace.pulse(p_now);
+    when 'dead' then return case when millrace.due('millrace.clean_clock', p_now, 10000) then millrace.dead_retain(p_now, 10000) end;
+    when 'archive' then return millrace.archive(p_now);
+    when 'compact' then return millrace.compact(p_now);
+    when 'tick' then return millrace.tick(p_now);
+    when 'retire' then return millrace.retire(p_now);
+    when 'clean' then return case when millrace.due('millrace.clean_clock', p_now, 10000) then millrace.clean(p_now) end;
+  end case;
+end $$;
+
+-- Counts every lane on. Returns how many there are.
+create or replace function millrace.count_all(p_now timestamptz)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_lane int;
+  v_n    bigint := 0;
+begin
+  for v_lane in select * from millrace.lanes_all() loop
+    perform millrace.lane_count(p_now, v_lane, '0');
+    v_n := v_n + 1;
+  end loop;
+  return v_n;
+end $$;

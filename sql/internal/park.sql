@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Moves what long leases still need off a segment that is about to go: their claims and their open jobs, to the leaves "parked".
+-- So a lease of six hours costs the size of its own jobs and pins nothing. Returns false when a claim is busy this moment.
+create or replace function millrace.park(p_segment millrace.segment)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_lane  int;
+  v_claim millrace.claim;
+begin
+  for v_lane in select * from millrace.lanes_all() loop
+    for v_claim in
+      select k.*
+        from millrace.lane_open_claims(v_lane, millrace.lane_tally(v_lane)) k
+       where k.slot = p_segment.seg % 16
+          or k.min_seg <= p_segment.seg
+    loop
+      perform
+         from millrace.claim k
+        where k.slot = v_claim.slot
+          and k.lane = v_claim.lane
+          and k.no = v_claim.no
+          and k.status = 'r'
+          for update skip locked;
+      if not found then
+        return false;
+      end if;
+      update millrace.job j
+         set slot = -1
+       where j.slot = p_segment.seg % 16
+         and j.lane = v_lane
+         and j.job_id = any (coalesce(v_claim.job_ids, v_claim.positions))
+         and j.pos = any (v_claim.positions);
+      update millrace.claim k
+         set slot = -1,
+             win_lo = null,
+             win_hi = null
+       where k.slot = p_segment.seg % 16
+         and k.slot = v_claim.slot
+         and k.lane = v_claim.lane
+         and k.no = v_claim.no;
+    end loop;
+  end loop;
+  return true;
+end $$;
+
+-- Removes parked claims and jobs whose lease ended longer ago than the log keeps anything.
+create or replace function millrace.unpark(p_now timestamptz)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_claim millrace.claim;
+  v_n     bigint := 0;
+begin
+  for v_claim in
+    select k.*
+      from millrace.claim k
+     where k.slot = -1
+       and k.status <> 'r'
+       and k.finished_at < p_now - millrace.log_retention()
+     limit 1000
+       for update skip locked
+  loop
+    delete from millrace.job j
+     where j.slot = -1
+       and j.lane = v_claim.lane
+       and j.job_id = any (coalesce(v_claim.job_ids, v_claim.positions))
+       and j.pos = any (v_claim.positions);
+    delete from millrace.claim k
+     where k.slot = -1
+       and k.lane = v_claim.lane
+       and k.no = v_claim.no;
+    v_n := v_n + 1;
+  end loop;
+  return v_n;
+end $$;

@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Appends jobs whose time has come to the log, in the order they are due, at most p_limit. Deleting the row is the proof that a job
+-- is promoted once. Starts at a hint ten seconds back, so that the dead rows of earlier passes are not walked; once a minute
+-- it starts at the beginning, for rows whose transaction committed long after they were due.
+create or replace function millrace.promote(p_now timestamptz, p_limit int)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_sweep boolean := millrace.due('millrace.promote_sweep', p_now, 60000);
+  v_from  timestamptz := case when v_sweep then '-infinity' else to_timestamp(millrace.hint('millrace.promote_hint') / 1000.0) end;
+  v_slots int2[];
+  v_ids   bigint[];
+  v_used  int2[];
+  v_last  timestamptz;
+  v_n     bigint;
+begin
+  if v_sweep or p_now - v_from > interval '20 hours' or v_from > p_now then
+    v_slots := array(select g from generate_series(0, 56) g);
+    v_from := '-infinity';
+  else
+    v_slots := array(select distinct (date_part('epoch', h)::bigint / 3600) % 24
+                       from unnest(array(select v_from + make_interval(hours => g) from generate_series(0, 20) g) || p_now) h
+                      where h <= p_now)
+               || array[24 + (date_part('epoch', v_from)::bigint / 86400) % 32, 24 + (date_part('epoch', p_now)::bigint / 86400) % 32, 56]::int2[];
+  end if;
+  select array_agg(d.job_id), array_agg(distinct d.slot), max(d.due_at)
+    into v_ids, v_used, v_last
+    from (select d.job_id, d.slot, d.due_at
+            from millrace.delayed d
+           where d.slot = any (v_slots)
+             and d.due_at >= v_from
+             and d.due_at <= p_now
+           order by d.due_at
+           limit p_limit
+             for update skip locked) d;
+  v_n := coalesce(cardinality(v_ids), 0);
+  if v_n > 0 then
+    perform pg_current_xact_id();
+    with due as (
+      delete from millrace.delayed d
+       where d.slot = any (v_used)
+         and d.job_id = any (v_ids)
+         and d.due_at <= p_now
+      returning d.*)
+    insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
+                              run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail,
+                              order_key, unique_name)
+    select o.pos, o.job_id, o.created_at, (o.lane & ~31) + o.pos % o.part_count, o.attempt, o.lost, o.attempts_limit, o.job_kind,
+           o.payload_args, o.due_at, o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
+           o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
+      from (select nextval('millrace.pos_seq') as pos, s.*
+              from (select d.*, q.part_count
+                      from due d
+                      join millrace.queue q on q.queue_id = d.lane >> 12
+                     order by d.due_at, d.job_id) s) o;
+    perform millrace.wake(w.queue_id, p_now)
+       from (select distinct j.lane >> 12 as queue_id
+               from millrace.job j
+              where j.job_id = any (v_ids)
+                and j.slot = pg_sequence_last_value('millrace.seg_seq'::regclass) % 16
+                and j.xid = pg_current_xact_id()) w;
+  end if;
+  if v_n < p_limit then
+    v_last := p_now;
+    if v_sweep then
+      perform setval('millrace.promote_sweep', millrace.epoch_ms(p_now));
+    end if;
+  end if;
+  perform setval('millrace.promote_hint', greatest(millrace.epoch_ms(v_last) - 10000, 0));
+  return v_n;
+end $$;

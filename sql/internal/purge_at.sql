@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Removes every waiting job of a queue: moves each lane's cursor over what is there, and deletes what is delayed.
+create or replace function millrace.purge_at(p_now timestamptz, p_queue millrace.queue)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_lane  int;
+  v_total bigint;
+  v_left  bigint;
+  v_n     bigint;
+begin
+  delete from millrace.delayed d
+   where d.lane >= p_queue.queue_id << 12
+     and d.lane < (p_queue.queue_id + 1) << 12;
+  get diagnostics v_n = row_count;
+  foreach v_lane in array millrace.lanes_of(p_queue, 0) loop
+    perform pg_advisory_xact_lock(1297219591, v_lane);
+    v_left := millrace.lane_depth(p_now, v_lane);
+    v_n := v_n + v_left;
+    while v_left > 0 loop
+      v_total := (millrace.lane_cursor(v_lane, pg_sequence_last_value('millrace.seg_seq'::regclass)::int)).total;
+      perform millrace.lane_take(p_now, v_lane, 10000, 'p', null, null, false, false);
+      v_total := (millrace.lane_cursor(v_lane, pg_sequence_last_value('millrace.seg_seq'::regclass)::int)).total - coalesce(v_total, 0);
+      exit when v_total = 0;
+      v_left := v_left - v_total;
+    end loop;
+  end loop;
+  return v_n;
+end $$;

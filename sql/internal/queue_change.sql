@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Creates a queue or changes its settings, each checked against its row in queue_setting.
+create or replace function millrace.queue_change(p_name text, p_settings jsonb)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue   millrace.queue;
+  v_key     text;
+  v_value   text;
+  v_setting millrace.queue_setting;
+  v_number  numeric;
+begin
+  perform millrace.at_home();
+  perform millrace.check_name('queue', p_name);
+  if p_settings is null or jsonb_typeof(p_settings) <> 'object' then
+    perform millrace.refuse('settings must be an object', 'Pass ''{}'' to create a queue with defaults.');
+  end if;
+  v_queue := millrace.queue_of(p_name);
+  for v_key, v_value in select t.key, t.value from jsonb_each_text(p_settings) t loop
+    select s.*
+      into v_setting
+      from millrace.queue_setting s
+     where s.setting_name = v_key;
+    if not found then
+      perform millrace.refuse(format('there is no setting %s', quote_literal(left(v_key, 200))),
+        format('Settings are %s.', (select string_agg(s.setting_name, ', ' order by s.setting_name) from millrace.queue_setting s)));
+    elsif v_setting.column_name is null then
+      perform millrace.refuse_feature('setting ' || v_key);
+    end if;
+    begin
+      v_value := coalesce(v_value, v_setting.default_text);
+      v_number := case v_setting.value_type
+                    when 'interval' then date_part('epoch', v_value::interval)::numeric
+                    when 'text' then null
+                    else v_value::bigint
+                  end;
+      if v_number < v_setting.least_value or v_number > v_setting.most_value then
+        perform millrace.refuse(format('setting %s must be from %s to %s%s, not %s', v_key, v_setting.least_value, v_setting.most_value,
+                                       case v_setting.value_type when 'interval' then ' seconds' else '' end, v_value),
+          format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2), v_setting.default_text));
+      end if;
+      execute format('update millrace.queue set %I = $1::%s where queue_id = $2', v_setting.column_name, v_setting.value_type)
+        using v_value, v_queue.queue_id;
+    exception
+      when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
+        or check_violation or interval_field_overflow then
+        perform millrace.refuse(format('setting %s does not accept %s', v_key, quote_literal(left(v_value, 200))),
+          format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2), v_setting.default_text));
+    end;
+  end loop;
+  update millrace.queue q
+     set parts_seen = greatest(q.parts_seen, q.part_count)
+   where q.queue_id = v_queue.queue_id
+     and q.parts_seen < q.part_count;
+end $$;

@@ -1,0 +1,52 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The queue of a name, created with defaults when it is not there.
+-- Two first producers of one queue meet here: the second waits for the first one's commit, once in the queue's life.
+create or replace function millrace.queue_of(p_name text)
+returns millrace.queue
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_name = p_name;
+  if found then
+    return v_queue;
+  end if;
+  perform millrace.check_name('queue', p_name);
+  insert into millrace.queue (queue_name)
+  values (p_name)
+      on conflict on constraint queue_name_unique do nothing;
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_name = p_name;
+  if not found then
+    -- The other one committed after this transaction's snapshot was taken (repeatable read): only a retry can see it.
+    raise exception using errcode = 'serialization_failure',
+      message = format('queue %s was created by a concurrent transaction', quote_literal(p_name)),
+      hint = 'Retry the transaction.';
+  end if;
+  return v_queue;
+end $$;
+
+-- The queue of a name that must be there (MR003).
+create or replace function millrace.queue_known(p_name text)
+returns millrace.queue
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_name = p_name;
+  if not found then
+    perform millrace.refuse_unknown(format('queue %s does not exist', coalesce(quote_literal(left(p_name, 200)), 'null')),
+      'See the view millrace.queues for those there are; enqueue or set_queue makes a new one.');
+  end if;
+  return v_queue;
+end $$;

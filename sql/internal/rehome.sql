@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Makes a schema that was restored from another cluster at home in this one. The xids of its logs are of another history and may lie in the
+-- future here, so nothing of the logs can stay: what was not delivered is appended again, in order; jobs under open leases go back, their
+-- tokens are void; finished jobs move to the archive until their retention ends; the sequences are moved behind what is there.
+create or replace function millrace.rehome(p_now timestamptz)
+returns bigint
+language plpgsql
+set enable_seqscan = on
+as $$
+declare
+  v_open int := greatest(pg_sequence_last_value('millrace.seg_seq'::regclass), (select max(g.seg) + 1 from millrace.segment g),
+                         (select max(j.seg) from millrace.job j where j.slot >= 0), (select max(k.seg) from millrace.claim k));
+  v_n    bigint;
+begin
+  perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
+  perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
+  perform setval('millrace.pos_seq', greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
+                                              (select max(j.job_id) from millrace.job j), (select max(d.job_id) from millrace.delayed d),
+                                              (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1));
+  create temporary table millrace_rehome on commit drop as
+  select j.*, s.status, s.worker, s.claimed_at, s.finished_at, row_number() over () as ord
+    from (select j.*,
+                 pg_visible_in_snapshot(j.xid, (millrace.lane_cursor(j.lane, v_open)).hi) as in_window
+            from millrace.job j) j
+   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
+   where s.status in ('available', 'running', 'completed', 'expired')
+   order by s.status = 'running' desc, j.in_window desc nulls last, j.seg, j.xid, j.pos;
+  insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
+                                claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
+                                payload_result, job_tenant, job_ref, job_source, trail)
+  select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+         millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
+         case j.status when 'expired' then 'x' else 'c' end, j.worker, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
+         j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+    from millrace_rehome j
+    join millrace.queue q on q.queue_id = j.lane >> 12
+    left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
+   where j.status in ('completed', 'expired')
+     and j.finished_at + q.retention_time > p_now;
+  truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment;
+  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
+  values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true);
+  perform setval('millrace.seg_seq', v_open + 1);
+  perform pg_current_xact_id();
+  insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
+                            run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key,
+                            unique_name)
+  select nextval('millrace.pos_seq'), o.job_id, o.created_at, o.lane, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
+         coalesce(o.ready_at, o.created_at), o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
+         o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
+    from (select *
+            from millrace_rehome
+           where status in ('available', 'running')
+           order by ord) o;
+  get diagnostics v_n = row_count;
+  drop table millrace_rehome;
+  perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
+          setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
+          setval('millrace.clean_clock', 0);
+  update millrace.home h
+     set system_id = (select c.system_identifier from pg_control_system() c);
+  return v_n;
+end $$;

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Truncates the leaves of segments that nobody needs any more: past retention, sealed, drained, archived. Oldest first.
+-- The caller holds the lock of upkeep.
+create or replace function millrace.retire(p_now timestamptz)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_segment millrace.segment;
+  v_slot    int;
+  v_n       bigint := 0;
+begin
+  for v_segment in
+    select g.*
+      from (select g.*
+              from millrace.segment g
+             order by g.seg desc
+             limit 16) g
+     where not g.truncated
+     order by g.seg
+  loop
+    v_slot := v_segment.seg % 16;
+    exit when v_segment.closed_at > p_now - millrace.log_retention()
+           or not v_segment.archived
+           or not millrace.segment_sealed(v_segment)
+           or exists (select from millrace.segment_pinned_by(v_segment))
+           or not millrace.park(v_segment)
+           or not millrace.truncate_leaves(array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot], false);
+    update millrace.segment g
+       set truncated = true
+     where g.seg = v_segment.seg;
+    v_n := v_n + 1;
+  end loop;
+  delete from millrace.segment g
+   where g.seg < pg_sequence_last_value('millrace.seg_seq'::regclass) - 32;
+  return v_n;
+end $$;

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- A bounded slice of promotion and rescue, at most once a second in the whole database: with it delays and lost workers are
+-- taken care of where no daemon runs. Only at the start of a transaction: what is promoted becomes visible at its commit.
+create or replace function millrace.upkeep_slice(p_now timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  if abs(millrace.epoch_ms(p_now) - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) < 1000
+     or pg_current_xact_id_if_assigned() is not null
+     or not pg_try_advisory_xact_lock(1297219594, 0) then
+    return;
+  end if;
+  perform setval('millrace.upkeep_clock', millrace.epoch_ms(p_now));
+  perform millrace.promote(p_now, 1000);
+  perform millrace.rescue(p_now, 1000);
+end $$;
