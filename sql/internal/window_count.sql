@@ -8,9 +8,6 @@ declare
   v_range record := millrace.window_ranges(p_lo, p_hi, '0');
   v_n     bigint := 0;
 begin
-  if p_lo = p_hi then
-    return 0;
-  end if;
   for v_seg in millrace.floor_seg(case when v_range.late then pg_snapshot_xmin(p_lo) else pg_snapshot_xmax(p_lo) end)
             .. pg_sequence_last_value('millrace.seg_seq'::regclass) loop
     for i in 1 .. cardinality(v_range.to_xid) loop
