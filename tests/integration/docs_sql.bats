@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# docs/sql.md is run as it stands, in a fresh database, and has to print what it says.
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+
+setup_file()
+{
+    fresh_db
+}
+
+teardown_file()
+{
+    drop_db
+}
+
+# What is not compared: the token of a lease, blanks at the end of a line, empty lines at the
+# end of a block. Everything else is, also ids, counts and the texts of errors.
+normalise()
+{
+    sed -E -e 's/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/TOKEN/g' -e 's/[[:space:]]+$//' |
+        awk '/^$/ { empty++; next } /^@@/ { empty = 0 } { for (; empty > 0; empty--) print ""; print }'
+}
+
+parts()
+{
+    awk -v part="$1" -f "$MR_ROOT/tests/lib/transcript.awk" "$2"
+}
+
+page_matches()
+{
+    parts commands "$1" | psql -X >"$BATS_TEST_TMPDIR/raw" 2>&1 || return
+    normalise <"$BATS_TEST_TMPDIR/raw" >"$BATS_TEST_TMPDIR/actual"
+    parts output "$1" | normalise >"$BATS_TEST_TMPDIR/expected"
+    diff -u "$BATS_TEST_TMPDIR/expected" "$BATS_TEST_TMPDIR/actual"
+}
+
+@test "docs/sql.md prints what it says" {
+    page_matches "$MR_ROOT/docs/sql.md"
+}
+
+@test "the page shows what a newcomer looks for" {
+    local word
+    for word in enqueue claim complete fail replay dead_letters maintain stats health; do
+        parts commands "$MR_ROOT/docs/sql.md" | grep -q "millrace\.$word"
+    done
+}
+
+@test "a page with a wrong output is noticed" {
+    printf '```sql\nselect 1 as one;\n```\n\n```text\n one\n-----\n   2\n(1 row)\n```\n' >"$BATS_TEST_TMPDIR/page.md"
+    run -1 page_matches "$BATS_TEST_TMPDIR/page.md"
+    printf '```sql\nselect 1;\n' >"$BATS_TEST_TMPDIR/open.md"
+    run -1 parts commands "$BATS_TEST_TMPDIR/open.md"
+}
