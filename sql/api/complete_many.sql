@@ -16,6 +16,7 @@ declare
   v_lease text;
   v_n     int := 0;
 begin
+  perform millrace.at_home();
   if leases is null then
     perform millrace.refuse('leases must not be null', 'Pass an array; an empty one is fine.');
   end if;

@@ -13,6 +13,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
+  perform millrace.at_home();
   return coalesce((select sum(millrace.lane_depth(clock_timestamp(), l))::bigint
                      from millrace.queue q
                     cross join lateral unnest(millrace.lanes_of(q, 0)) l

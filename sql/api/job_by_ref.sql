@@ -16,6 +16,7 @@ declare
   v_id  int;
   v_job bigint;
 begin
+  perform millrace.at_home();
   v_id := (millrace.queue_known(queue)).queue_id;
   v_job := (select max(u.job_id)
               from (select j.job_id from millrace.job j where j.job_ref = ref and j.lane >> 12 = v_id

@@ -11,6 +11,7 @@ declare
   v_live    int;
   v_lanes   text;
 begin
+  perform millrace.at_home();
   for v_stats in select s.* from millrace.stats_at(p_now, null) s loop
     v_queue := millrace.queue_known(v_stats.queue);
     return next row(v_stats.queue,

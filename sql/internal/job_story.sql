@@ -9,6 +9,7 @@ declare
   v_attempts jsonb;
   v_trail    jsonb;
 begin
+  perform millrace.at_home();
   select to_jsonb(v)
     into v_story
     from millrace.jobs v

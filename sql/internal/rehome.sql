@@ -15,7 +15,8 @@ begin
   perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
   perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
   perform setval('millrace.pos_seq', greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
-                                              (select max(j.job_id) from millrace.job j), (select max(d.job_id) from millrace.delayed d),
+                                              (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
+                                              (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1));
   create temporary table millrace_rehome on commit drop as
   select j.*, s.status, s.worker, s.claimed_at, s.finished_at, row_number() over () as ord

@@ -12,6 +12,7 @@ declare
   v_total record;
   v_first int;
 begin
+  perform millrace.at_home();
   for v_queue in
     select q.*
       from millrace.queue q
