@@ -52,6 +52,27 @@ begin
   end if;
 end $$;
 
+-- The size of a JSON value as it is once decompressed: one that comes from a table may be compressed, at most 256 to 1.
+create or replace function millrace.json_size(p_value jsonb, p_limit bigint)
+returns bigint
+language sql
+stable
+as $$
+  select pg_column_size(case when pg_column_size(p_value) > p_limit / 256 then jsonb_path_query_first(p_value, '$') else p_value end)
+$$;
+
+-- Base64 text. Null passes.
+create or replace function millrace.check_base64(p_what text, p_value text)
+returns void
+language plpgsql
+as $$
+begin
+  perform decode(p_value, 'base64');
+exception
+  when data_exception then
+    perform millrace.refuse(format('%s is not base64: %s', p_what, sqlerrm), 'Encode the bytes as base64 text, padded with =.');
+end $$;
+
 -- A short text that travels with a job.
 create or replace function millrace.check_text(p_what text, p_value text)
 returns void
@@ -64,14 +85,14 @@ begin
   end if;
 end $$;
 
--- A point in time that is finite. Null passes.
+-- A point in time that is finite and leaves room for an interval on top. Null passes.
 create or replace function millrace.check_time(p_what text, p_value timestamptz)
 returns void
 language plpgsql
 as $$
 begin
-  if not isfinite(p_value) then
-    perform millrace.refuse(format('%s must be a finite time, not %s', p_what, p_value),
+  if not isfinite(p_value) or p_value > '100000-01-01' then
+    perform millrace.refuse(format('%s must be a finite time before the year 100000, not %s', p_what, p_value),
       'Pass a time, or leave it out to run the job at once.');
   end if;
 end $$;

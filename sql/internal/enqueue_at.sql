@@ -17,8 +17,8 @@ begin
                              p_max_attempts, p_timeout, p_expires_in);
   perform pg_current_xact_id();
   v_queue := millrace.queue_of(p_queue);
-  perform millrace.check_size('args', pg_column_size(p_args), v_queue.args_bytes, 'max_args');
-  perform millrace.check_size('meta', pg_column_size(p_meta), v_queue.args_bytes, 'max_args');
+  perform millrace.check_size('args', millrace.json_size(p_args, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
+  perform millrace.check_size('meta', millrace.json_size(p_meta, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
   perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
   v_job.job_id := nextval('millrace.pos_seq');

@@ -47,7 +47,7 @@ begin
      where x.kind is null or x.kind = '' or octet_length(x.kind) > 200
         or x.queue = '' or octet_length(x.queue) > 200
         or x.priority not between 0 and 99
-        or not isfinite(x.run_at)
+        or not isfinite(x.run_at) or x.run_at > '100000-01-01'
         or x.delay <= interval '0' or x.delay > interval '1000 years'
         or (x.run_at is not null and x.delay is not null)
         or x.unique_key is not null or x.ordering_key is not null
@@ -62,8 +62,9 @@ begin
         coalesce(v_bad.queue, 'default'), coalesce(v_bad.priority, 50), v_bad.run_at, v_bad.delay, v_bad.unique_key, v_bad.ordering_key,
         v_bad.tenant, v_bad.ref, v_bad.max_attempts, v_bad."timeout", v_bad.expires_in);
     end if;
-    perform decode(r.state, 'base64'), decode(r.blob, 'base64')
-       from jsonb_to_recordset(p_jobs) as r(state text, blob text)
+    perform millrace.check_base64(format('job %s: state', r.ord), r.state), millrace.check_base64(format('job %s: blob', r.ord), r.blob)
+       from (select row_number() over () as ord, r.*
+               from jsonb_to_recordset(p_jobs) as r(state text, blob text)) r
       where r.state is not null
          or r.blob is not null;
   exception

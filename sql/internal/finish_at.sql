@@ -36,6 +36,9 @@ begin
                                      coalesce(quote_literal(v_one.outcome), 'null'), coalesce(', key ' || quote_literal(v_one.key), '')),
         'Each entry has id and outcome (completed, failed, released, requeued), and where it applies result, error, retry_in, retry, changes, state, blob, clear.');
     end if;
+    perform millrace.check_base64('state', e ->> 'state'), millrace.check_base64('blob', e ->> 'blob')
+       from jsonb_array_elements(p_outcomes) e
+      where e ?| array['state', 'blob'];
     v_ordinals := millrace.held_ordinals(v_claim, array(select (e ->> 'id')::bigint
                                                           from jsonb_array_elements(p_outcomes) e), p_lease);
     for v_one in

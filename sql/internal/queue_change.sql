@@ -16,6 +16,14 @@ begin
   if p_settings is null or jsonb_typeof(p_settings) <> 'object' then
     perform millrace.refuse('settings must be an object', 'Pass ''{}'' to create a queue with defaults.');
   end if;
+  select t.key, t.value::text
+    into v_key, v_value
+    from jsonb_each(p_settings) t
+   where jsonb_typeof(t.value) in ('object', 'array')
+   limit 1;
+  if found then
+    perform millrace.refuse(format('setting %s does not accept %s', v_key, left(v_value, 200)), 'Pass a number or a text.');
+  end if;
   v_queue := millrace.queue_of(p_name);
   for v_key, v_value in select t.key, t.value from jsonb_each_text(p_settings) t loop
     select s.*
