@@ -19,13 +19,13 @@ begin
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1));
   create temporary table millrace_rehome on commit drop as
-  select j.*, s.status, s.worker, s.claimed_at, s.finished_at, row_number() over () as ord
+  select j.*, s.status, s.worker, s.claimed_at, s.finished_at,
+         row_number() over (order by s.status = 'running' desc, j.in_window desc nulls last, j.seg, j.xid, j.pos) as ord
     from (select j.*,
                  pg_visible_in_snapshot(j.xid, (millrace.lane_cursor(j.lane, v_open)).hi) as in_window
             from millrace.job j) j
    cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
-   where s.status in ('available', 'running', 'completed', 'expired')
-   order by s.status = 'running' desc, j.in_window desc nulls last, j.seg, j.xid, j.pos;
+   where s.status in ('available', 'running', 'completed', 'expired');
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
                                 claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                 payload_result, job_tenant, job_ref, job_source, trail)
