@@ -5,7 +5,7 @@
 # plan that does not match what ran is a failure, and so is a missing plan: a stream that was
 # cut off looks exactly like that.
 #
-# A result marked as TODO is counted as skipped, whatever its outcome.
+# A result that TAP marks as not yet expected to pass is counted as skipped, whatever its outcome.
 
 BEGIN { plan = -1 }
 
