@@ -81,7 +81,7 @@ end $$;
 create or replace function millrace.archive_slot(p_now timestamptz, p_until timestamptz)
 returns int2
 language sql
-immutable
+stable
 as $$
   select case
            when p_until < p_now + interval '31 days' then (date_part('epoch', p_until)::bigint / 86400) % 32

@@ -12,7 +12,7 @@ declare
   v_high  bigint;
   v_mid   bigint;
 begin
-  for v_seg in p_seg .. v_open loop
+  for v_seg in greatest(p_seg, v_open - 15) .. v_open loop
     select min(k.no), max(k.no)
       into v_low, v_high
       from millrace.claim k

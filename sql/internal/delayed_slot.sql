@@ -5,7 +5,7 @@
 create or replace function millrace.delayed_slot(p_now timestamptz, p_due timestamptz)
 returns int2
 language sql
-immutable
+stable
 as $$
   select case
            when p_due < p_now + interval '20 hours' then (date_part('epoch', p_due)::bigint / 3600) % 24

@@ -3,7 +3,7 @@
 create or replace function millrace.epoch_ms(p_at timestamptz)
 returns bigint
 language sql
-immutable
+stable
 as $$
   select (extract(epoch from p_at) * 1000)::bigint
 $$;

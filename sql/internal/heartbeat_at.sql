@@ -14,7 +14,7 @@ begin
      set leased_till = p_now + coalesce(p_extend, k.lease_time, (select q.lease_time
                                                                    from millrace.queue q
                                                                   where q.queue_id = k.lane >> 12))
-   where k.slot = any (array[v_key.slot, -1])
+   where k.slot = any (array[v_key.slot, (v_key.slot + 1) % 16, -1])
      and k.lane = v_key.lane
      and k.no = v_key.no
      and k.token = v_key.token

@@ -8,6 +8,7 @@ as $$
 declare
   v_pos bigint := nextval('millrace.pos_seq');
 begin
+  perform pg_current_xact_id();
   insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail,
                             order_key, unique_name)

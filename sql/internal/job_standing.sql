@@ -12,8 +12,11 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  v_claim millrace.claim := millrace.claim_of(p_lane, p_seg, p_xid, p_pos);
+  v_open  int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  v_claim millrace.claim;
 begin
+  -- The segment by the leaf: a row written during a rotation may carry the number of the segment before.
+  v_claim := millrace.claim_of(p_lane, case when p_slot < 0 then p_seg else v_open - (v_open - p_slot) % 16 end, p_xid, p_pos);
   if v_claim.no is null then
     status := 'available';
     return;

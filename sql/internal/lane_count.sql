@@ -20,7 +20,6 @@ begin
   v_old := millrace.lane_tally(p_lane);      -- once more: the lock may have come after another session's count
   v_new := v_old;
   v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
-  v_new.slot := v_new.seg % 16;
   v_new.lane := p_lane;
   v_new.no := coalesce(v_old.no, 0) + 1;
   v_new.counted_at := p_now;
@@ -39,9 +38,7 @@ begin
            union all
           select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
             from millrace.claim k
-           where k.slot = any (array(select (g % 16)::int2
-                                       from generate_series(greatest(coalesce(v_old.seg, 0), v_new.seg - 15), v_new.seg) g) || -1::int2)
-             and k.lane = p_lane
+           where k.lane = p_lane
              and k.no > coalesce(v_old.settled_no, 0)) k;
   v_new.settled_no := greatest(coalesce(v_old.settled_no, 0), v_ended.top);
   v_new.open_nos := v_ended.open_nos;
@@ -53,6 +50,9 @@ begin
      and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total then
     return v_old;
   end if;
+  perform pg_current_xact_id();      -- before the segment is read: see lane_take
+  v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  v_new.slot := v_new.seg % 16;
   insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
                               wait_total, run_total)
   values (v_new.slot, v_new.seg, v_new.lane, v_new.no, v_new.counted_at, v_new.win_hi, v_new.counted, v_new.settled_no, v_new.open_nos,

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The open claims of a lane: those the ledger knew to be open, and those taken since.
+-- The open claims of a lane: those the ledger knew to be open, and those taken since. In every leaf: a claim may have been
+-- committed long after its segment was closed.
 create or replace function millrace.lane_open_claims(p_lane int, p_tally millrace.tally)
 returns setof millrace.claim
 language plpgsql
 as $$
-declare
-  v_open int := pg_sequence_last_value('millrace.seg_seq'::regclass);
 begin
   return query
     select k.*
@@ -15,9 +14,7 @@ begin
   return query
     select k.*
       from millrace.claim k
-     where k.slot = any (array(select (g % 16)::int2
-                                 from generate_series(greatest(coalesce(p_tally.seg, 0), v_open - 15), v_open) g) || -1::int2)
-       and k.lane = p_lane
+     where k.lane = p_lane
        and k.no > coalesce(p_tally.settled_no, 0)
        and k.status = 'r';
 end $$;

@@ -5,6 +5,13 @@ returns int[]
 language plpgsql
 as $$
 begin
+  if p_queue.parts_seen = 1 then
+    return array(select distinct l.lane
+                   from millrace.lane l
+                  where l.lane >= p_queue.queue_id << 12
+                    and l.lane < (p_queue.queue_id + 1) << 12
+                  order by l.lane);
+  end if;
   return array(select b.base + (p_first + p) % p_queue.parts_seen
                  from (select distinct l.lane as base
                          from millrace.lane l

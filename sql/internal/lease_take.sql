@@ -13,7 +13,7 @@ begin
   select k.*
     into v_claim
     from millrace.claim k
-   where k.slot = any (array[v_key.slot, -1])
+   where k.slot = any (array[v_key.slot, (v_key.slot + 1) % 16, -1])
      and k.lane = v_key.lane
      and k.no = v_key.no
      and k.token = v_key.token
