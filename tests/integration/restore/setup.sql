@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- A queue with a history over several segments: jobs of every status, in several lanes.
+select millrace.set_queue('narrow', '{}');
+select millrace.set_queue('wide', '{"parts": 4}');
+select millrace.set_retry('work', max_attempts => 2, jitter => 0);
+call app.burn_xids(150000);
+-- So that the first rotation is due.
+update millrace.segment set closed_at = closed_at - interval '1 day';
+-- Five rounds, a segment each.
+\ir round.sql
+\ir round.sql
+\ir round.sql
+\ir round.sql
+\ir round.sql
+-- Some wait for tomorrow, some failed and come back, some are dead, one was finished piece by piece.
+insert into app.sent (id, queue, priority, writer, n, delayed)
+select millrace.enqueue('later', '{}', 'narrow', 50, delay => '1 day'), 'narrow', 50, 93, g, true
+  from generate_series(1, 5) g;
+select app.produce(94, 'mixed', 50, 6);
+select app.take(3, 'mixed', 6) as lease \gset
+select count(*) from (select millrace.fail(:'lease', id, 'try again', retry_in => '2 days') from (select id from app.held where lease = :'lease' order by id limit 2) i) f;
+insert into app.later select id from app.held where lease = :'lease' order by id limit 2;
+select count(*) from (select millrace.fail(:'lease', id, 'no use', retry => false) from (select id from app.held where lease = :'lease' order by id offset 2 limit 2) i) f;
+insert into app.buried select id from app.held where lease = :'lease' order by id offset 2 limit 2;
+select millrace.complete(:'lease', array(select id from app.held where lease = :'lease' order by id offset 4 limit 1));
+insert into app.done select id, 'piece' from app.held where lease = :'lease' order by id offset 4 limit 1;
