@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# The SQL API through PgBouncer in transaction mode: more clients than server connections, so
+# that each transaction of a client may be served by another session of the server.
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+
+setup_file()
+{
+    fresh_db
+    sql 'create table hops (client text, pid int); create table sent (id bigint); create table finished (n int)'
+    export FILES=$BATS_TEST_DIRNAME/pgbouncer DIRECT_HOST=$PGHOST DIRECT_PORT=$PGPORT
+    start_pgbouncer
+    # From here on everything goes through the pooler.
+    export PGHOST=127.0.0.1 PGPORT=$POOL_PORT
+    use_db "$PGDATABASE"
+}
+
+teardown_file()
+{
+    stop_pgbouncer
+    export PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT PGPASSWORD=
+    drop_db
+}
+
+# PgBouncer refuses to run as root, and only the server's owner can reach its socket.
+as_server_owner()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid="$(stat -c %u "$DIRECT_HOST")" --regid="$(stat -c %g "$DIRECT_HOST")" --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+write_configuration()
+{
+    cat >"$POOL/pgbouncer.ini" <<CONF
+[databases]
+$PGDATABASE = host=$DIRECT_HOST port=$DIRECT_PORT user=$PGUSER
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $POOL_PORT
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = $POOL/users
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 100
+logfile = $POOL/log
+pidfile = $POOL/pid
+CONF
+    printf '"%s" "%s"\n' "$PGUSER" "$PGPASSWORD" >"$POOL/users"
+}
+
+start_pgbouncer()
+{
+    local try
+    export POOL=$MR_SCRATCH/pool PGPASSWORD
+    PGPASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    mkdir -m 700 "$POOL"
+    for ((try = 0; try < 10; try++)); do
+        export POOL_PORT=$((20000 + RANDOM % 12000))
+        write_configuration
+        [ "$(id -u)" -ne 0 ] || chown -R "$(stat -c %u:%g "$DIRECT_HOST")" "$POOL"
+        as_server_owner pgbouncer -d -q "$POOL/pgbouncer.ini" 3>&- || continue
+        wait_until 10 psql -X -q -h 127.0.0.1 -p "$POOL_PORT" -c 'select 1' && return
+    done
+    cat "$POOL/log" >&2
+    return 1
+}
+
+stop_pgbouncer()
+{
+    local pid
+    pid=$(cat "$POOL/pid")
+    kill -INT "$pid"
+    wait_until 10 pid_gone "$pid"
+}
+
+pid_gone()
+{
+    # A zombie has no command line.
+    [ -z "$({ tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
+}
+
+@test "api.sql calls every public function" {
+    diff <(grep -o 'millrace\.[a-z_]*(' "$FILES/api.sql" | sed 's/millrace\.//; s/(//' | sort -u) \
+        <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
+                where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
+                  and p.proname not in ('job_standing', 'worker_list') order by 1")
+}
+
+@test "the whole API works, with eight clients on three connections" {
+    local i pids=()
+    for i in 1 2 3 4 5 6 7 8; do
+        psql -X -q -t -A -F ' ' -v q="client$i" -f "$FILES/api.sql" >"$MR_SCRATCH/out$i" 2>&1 3>&- &
+        pids+=($!)
+    done
+    wait "${pids[@]}" || true
+    for i in 1 2 3 4 5 6 7 8; do
+        tail -n 1 "$MR_SCRATCH/out$i" | grep -qx 'the end' || { cat "$MR_SCRATCH/out$i"; return 1; }
+        run ! grep -x f "$MR_SCRATCH/out$i"
+        [ "$(grep -cx t "$MR_SCRATCH/out$i")" -eq "$(grep -c ' as passed_' "$FILES/api.sql")" ]
+        [ "$(grep -c 'ERROR:  0A000' "$MR_SCRATCH/out$i")" -eq 4 ]
+    done
+    # The clients were not served by one session each.
+    [ "$(sql 'select count(distinct pid) <= 3 from hops')" = t ]
+    [ "$(sql 'select max(n) > 1 from (select count(distinct pid) as n from hops group by client) h')" = t ]
+}
+
+@test "unnamed statements: nothing lost, nothing twice, with twelve clients" {
+    local out
+    out=$(pgbench -n -M extended -c 12 -j 2 -t 40 -f "$FILES/life.pgbench" 2>&1) || { echo "$out"; return 1; }
+    [[ $out == *'480/480'* ]] || { echo "$out"; return 1; }
+    # What the last claims found too late is still there.
+    while sql "select lease from millrace.claim('shared', max_jobs => 100) limit 1" | grep . >"$MR_SCRATCH/lease"; do
+        sql "insert into finished select millrace.complete('$(cat "$MR_SCRATCH/lease")')"
+    done
+    [ "$(sql 'select count(*) from sent')" -eq 480 ]
+    [ "$(sql 'select sum(n) from finished')" -eq 480 ]
+    [ "$(sql "select millrace.depth('shared')")" -eq 0 ]
+    [ "$(sql "select count(*) from millrace.jobs where queue = 'shared' and status = 'completed'")" -eq 480 ]
+}
+
+@test "a lease taken on one connection is finished on another" {
+    local lease
+    sql "select millrace.enqueue('k', queue => 'hop')"
+    lease=$(sql "select lease from millrace.claim('hop')")
+    [ "$(PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT sql "select millrace.complete('$lease')")" -eq 1 ]
+}

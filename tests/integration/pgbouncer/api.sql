@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Every public function once, in the queue :q of this client alone, each statement a transaction of its own. Prints the pid of the
+-- server process that served it from time to time: behind a pooler in transaction mode it changes.
+\set ON_ERROR_STOP on
+\set note 'insert into hops values (:''q'', pg_backend_pid());'
+:note
+select millrace.set_queue(:'q', '{"lease": "10 minutes", "max_attempts": 2}');
+select millrace.set_retry(:'q', 3, '1 second', 2, '1 minute', 0);
+select millrace.enqueue(:'q', '{"n": 1}', :'q', ref => 'one') as one \gset
+select count(*) = 3 as passed_enqueue_many from millrace.enqueue_many(:'q', array['{"n": 2}', '{"n": 3}', '{"n": 4}']::jsonb[], :'q');
+:note
+select count(*) = 4 as passed_enqueue_jobs
+  from millrace.enqueue_jobs((select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', :'q', 'args', jsonb_build_object('n', g))) from generate_series(5, 8) g));
+select millrace.depth(:'q') = 8 as passed_depth;
+select millrace.wait_channel(:'q', 'w') like 'millrace\_%' as passed_wait_channel;
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+:note
+select millrace.job(:id) ->> 'status' = 'running' as passed_job;
+select (millrace.heartbeat(:'lease', '20 minutes')).lease_until > now() + interval '15 minutes' as passed_heartbeat;
+select millrace.complete(:'lease', array[:id]::bigint[], '{"ok": true}') = 1 as passed_complete;
+:note
+select millrace.job_by_ref(:'q', 'one') ->> 'status' = 'completed' as passed_job_by_ref;
+-- Jobs that end in every way there is.
+begin;
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+commit;
+:note
+select millrace.fail(:'lease', :id, 'broken', '1 hour') = 'scheduled' as passed_fail;
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+select millrace.fail(:'lease', :id, 'broken', retry => false) = 'dead' as passed_fail_dead;
+select millrace.replay(:id) = :id as passed_replay;
+:note
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+select millrace.requeue(:'lease', :id, '{"args": {"n": 99}}') = :id as passed_requeue;
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+select millrace.release(:'lease') = 1 as passed_release;
+:note
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+select millrace.finish(:'lease', jsonb_build_array(jsonb_build_object('id', :id, 'outcome', 'failed', 'error', 'e', 'retry', false))) = 1 as passed_finish;
+select millrace.replay_all(:'q') = 1 as passed_replay_all;
+select lease, id from millrace.claim(:'q', 'w', 1) \gset
+select lease as other from millrace.claim(:'q', 'w', 1) \gset
+:note
+select millrace.complete_many(array[:'lease', :'other']) = 2 as passed_complete_many;
+select millrace.replay_completed(:'q', now() - interval '1 hour', now() + interval '1 hour') = 3 as passed_replay_completed;
+select millrace.pause(:'q');
+select count(*) = 0 as passed_pause from millrace.claim(:'q');
+select millrace.resume(:'q');
+:note
+select count(*) = 11 as passed_maintain from millrace.maintain();
+select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
+select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
+select millrace.purge(:'q') > 0 as passed_purge;
+select count(*) = 0 as passed_empty from millrace.claim(:'q', 'w', 1);
+select millrace.enqueue('k', queue => :'q') as id \gset
+:note
+select lease from millrace.claim(:'q', 'w', 1) \gset
+select millrace.fail(:'lease', :id, 'e', retry => false) = 'dead' as passed_bury;
+select millrace.purge_dead(:'q') = 1 as passed_purge_dead;
+select millrace.drop_queue(:'q');
+-- What this version refuses, it refuses here too.
+\set ON_ERROR_STOP off
+\set VERBOSITY sqlstate
+select millrace.cancel(1);
+select millrace.pause_job(1);
+select millrace.resume_job(1);
+select millrace.run_now(1);
+:note
+\echo the end
