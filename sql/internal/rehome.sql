@@ -6,6 +6,7 @@ create or replace function millrace.rehome(p_now timestamptz)
 returns bigint
 language plpgsql
 set enable_seqscan = on
+set enable_bitmapscan = on
 as $$
 declare
   v_open int := greatest(pg_sequence_last_value('millrace.seg_seq'::regclass), (select max(g.seg) + 1 from millrace.segment g),
@@ -18,25 +19,37 @@ begin
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1));
+  -- A row was delivered when its lane's cursor has passed it; all that is compared comes from the dump, so it is of one history.
   create temporary table millrace_rehome on commit drop as
-  select j.*, s.status, s.worker, s.claimed_at, s.finished_at,
-         row_number() over (order by s.status = 'running' desc, j.in_window desc nulls last, j.seg, j.xid, j.pos) as ord
-    from (select j.*,
-                 pg_visible_in_snapshot(j.xid, (millrace.lane_cursor(j.lane, v_open)).hi) as in_window
-            from millrace.job j) j
-   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
-   where s.status in ('available', 'running', 'completed', 'expired');
+  select j.*, f.letter, f.holder, f.claimed_at, f.finished_at,
+         row_number() over (order by f.letter = 'o' desc nulls last, j.in_window desc, j.log_seg, j.xid, j.pos) as ord
+    from (select j.*, c.no is not null and pg_visible_in_snapshot(j.xid, c.hi) as in_window, c.lo, c.last_seg, c.last_xid, c.last_pos,
+                 case when j.slot < 0 then j.seg else v_open - (v_open - j.slot) % 16 end as log_seg
+            from millrace.job j
+            left join (select l as lane, (millrace.lane_cursor(l, v_open)).*
+                         from millrace.lanes_all() l) c on c.lane = j.lane) j
+    left join (select k.lane, u.pos, k.holder, k.claimed_at, k.finished_at,
+                      case
+                        when k.outcome is null then case k.status when 'r' then 'o' else 'c' end
+                        when k.status = 'd' then translate(substr(k.outcome, u.ord::int, 1), 'o', 'c')
+                        else substr(k.outcome, u.ord::int, 1)
+                      end as letter
+                 from millrace.claim k
+                cross join lateral unnest(k.positions) with ordinality u(pos, ord)) f on f.lane = j.lane and f.pos = j.pos
+   where f.letter in ('o', 'c', 'x')
+      or not (j.in_window and (pg_visible_in_snapshot(j.xid, j.lo)
+                               or (j.log_seg, j.xid, j.pos) <= (j.last_seg, j.last_xid, j.last_pos)));
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
                                 claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                 payload_result, job_tenant, job_ref, job_source, trail)
   select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
          millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
-         case j.status when 'expired' then 'x' else 'c' end, j.worker, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
+         j.letter::"char", j.holder, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
          j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
     from millrace_rehome j
     join millrace.queue q on q.queue_id = j.lane >> 12
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
-   where j.status in ('completed', 'expired')
+   where j.letter in ('c', 'x')
      and j.finished_at + q.retention_time > p_now;
   truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
@@ -51,7 +64,8 @@ begin
          o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
     from (select *
             from millrace_rehome
-           where status in ('available', 'running')
+           where letter is null
+              or letter = 'o'
            order by ord) o;
   get diagnostics v_n = row_count;
   drop table millrace_rehome;

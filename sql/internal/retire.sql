@@ -25,7 +25,7 @@ begin
            or not millrace.segment_sealed(v_segment)
            or exists (select from millrace.segment_pinned_by(v_segment))
            or not millrace.park(v_segment)
-           or not millrace.truncate_leaves(array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot], false);
+           or not millrace.truncate_leaves(array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot], false, '50ms');
     update millrace.segment g
        set truncated = true
      where g.seg = v_segment.seg;

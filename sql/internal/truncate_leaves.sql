@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Truncates leaves if their locks can be had within 50 ms; else the next round tries again. Truncating a leaf locks the leaf alone:
+-- Truncates leaves if each lock can be had within p_wait; else the next round tries again. Truncating a leaf locks the leaf alone:
 -- a producer never waits for it. p_if_empty: only when nothing is visible in them once they are locked.
-create or replace function millrace.truncate_leaves(p_leaves text[], p_if_empty boolean)
+create or replace function millrace.truncate_leaves(p_leaves text[], p_if_empty boolean, p_wait text)
 returns boolean
 language plpgsql
 as $$
@@ -10,7 +10,7 @@ declare
   v_leaf   text;
   v_full   boolean;
 begin
-  perform set_config('lock_timeout', '50ms', true);
+  perform set_config('lock_timeout', p_wait, true);
   foreach v_leaf in array p_leaves loop
     execute format('lock table millrace.%I in access exclusive mode', v_leaf);
     if p_if_empty then
