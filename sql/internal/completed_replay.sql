@@ -38,6 +38,7 @@ begin
                      and a.outcome = 'c'
                      and a.finished_at >= p_since
                      and a.finished_at < p_until
+                     and not exists (select from millrace.job j where j.slot >= 0 and j.job_id = a.job_id)      -- not yet truncated: see above
                      and (p_kind is null or a.job_kind = p_kind)
                    order by finished_at, job_id) s) o;
   get diagnostics v_n = row_count;

@@ -189,6 +189,9 @@ begin
     end if;
     p_mode := 't';
   end if;
+  if p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
+    return;      -- jobs wait in the window, and its cursor is where it belongs
+  end if;
   -- The xid first, then the segment: a claim is stored in a segment that is not closed before its transaction's xid, so a sealed
   -- segment gets no more claims. A rotation in between makes the slot in the lease one too small; lease_take knows.
   perform pg_current_xact_id();

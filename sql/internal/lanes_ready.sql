@@ -2,7 +2,7 @@
 -- Those of some lanes that may have a job, in the same order; the others surely have none.
 -- One statement instead of a claim on each: a queue with twenty priorities must not cost twenty claims.
 -- A lane is surely empty when its cursor stands in the open segment, no transaction that ran at its window's end has ended since,
--- and no row lies behind the cursor.
+-- no segment was closed since (a window may be read for long), and no row lies behind the cursor.
 create or replace function millrace.lanes_ready(p_lanes int[])
 returns int[]
 language plpgsql
@@ -12,6 +12,7 @@ declare
   v_snap  pg_snapshot := millrace.snapshot();
   v_end   xid8 := pg_snapshot_xmax(v_snap);
   v_range record;
+  v_closed xid8 := (select g.closed_xid from millrace.segment g where g.seg = v_open - 1);      -- null: not recorded yet
 begin
   if v_end::text::bigint - pg_snapshot_xmin(v_snap)::text::bigint <= 200 then
     return array(
@@ -30,6 +31,7 @@ begin
                             limit 1) c on true
        where c.win_hi is null
           or c.last_seg < v_open
+          or (pg_snapshot_xmax(c.win_hi) < v_closed) is not false
           or (pg_snapshot_xmin(c.win_hi) < pg_snapshot_xmax(c.win_hi)
               and exists (select
                             from pg_snapshot_xip(c.win_hi) x
@@ -62,6 +64,7 @@ begin
                           limit 1) c on true
      where c.win_hi is null
         or c.last_seg < v_open
+        or (pg_snapshot_xmax(c.win_hi) < v_closed) is not false
         or (pg_snapshot_xmin(c.win_hi) < pg_snapshot_xmax(c.win_hi)
             and exists (select
                           from pg_snapshot_xip(c.win_hi) x

@@ -42,6 +42,19 @@ begin
          and k.no = v_claim.no;
     end loop;
   end loop;
+  -- Jobs that were parked from an older segment while their claim stayed in this one go with the claim that ended.
+  if exists (select from millrace.job j where j.slot = -1) then
+    delete from millrace.job j
+     using (select u.job_id, u.pos
+              from millrace.claim k
+             cross join lateral unnest(coalesce(k.job_ids, k.positions), k.positions) u(job_id, pos)
+             where k.slot = p_segment.seg % 16
+               and k.min_seg < p_segment.seg
+               and k.status <> 'r') f
+     where j.slot = -1
+       and j.job_id = f.job_id
+       and j.pos = f.pos;
+  end if;
   return true;
 end $$;
 

@@ -26,5 +26,7 @@ select a.job_id, q.queue_name, a.job_kind, case a.outcome when 'x' then 'expired
        a.claimed_at, a.finished_at, a.trail -> -1 ->> 'error'
   from millrace.archive a
   join millrace.queue q on q.queue_id = a.queue_id
- where a.keep_until > now();
+ where a.keep_until > now()
+   -- between the copy and the end of its leaf a job is in both
+   and not exists (select from millrace.job j where j.slot >= 0 and j.job_id = a.job_id);
 comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired';
