@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Rates over rates: an aged schema over a fresh one, a deep backlog over a shallow one, the
+// end of a drain under a held snapshot over its beginning. Rounds of the two sides take
+// turns, and medians are compared: the machine's moods hit both sides alike.
+
+#include <stdio.h>
+
+#include "db.h"
+#include "items.h"
+#include "report.h"
+#include "rival.h"
+
+enum {
+    ROUNDS = 15,
+    CHUNK = 10000,
+};
+
+static PGconn *open_millrace(const char *database)
+{
+    PGconn *conn = db_open(database);
+    rival_millrace.prepare(conn);
+    return conn;
+}
+
+static void fill(PGconn *conn, const char *queue, long jobs, int priority)
+{
+    db_run(conn, "call bench.fill('%s', %ld, %d, true, %d)", queue, jobs, CHUNK, priority);
+}
+
+struct pair {
+    double claim[2][ROUNDS]; // jobs a second of claim time
+    double drain[2][ROUNDS]; // jobs a second
+};
+
+static void round_apart(PGconn *conn, const char *queue, long jobs, double *claim, double *both)
+{
+    struct drained drained = drain_apart(conn, &rival_millrace, queue, jobs);
+    *claim = (double)drained.jobs / drained.claim_seconds;
+    *both = (double)drained.jobs / drained.seconds;
+}
+
+// The jobs of `queue` are in its lowest priority: the claim has to see that the others are empty.
+static void history_compare(PGconn *fresh, PGconn *aged, const char *queue, int priority, long jobs,
+                            const char *name)
+{
+    static struct pair pair;
+    for (int i = 0; i < ROUNDS; i++) {
+        fill(fresh, "fresh", jobs, 50);
+        fill(aged, queue, jobs, priority);
+        // Whoever is second in a round finds the disk busy with the first one's writes.
+        for (int side = 0; side < 2; side++) {
+            int which = side ^ (i & 1);
+            round_apart(which ? aged : fresh, which ? queue : "fresh", jobs, &pair.claim[which][i],
+                        &pair.drain[which][i]);
+        }
+    }
+    double claim[2] = {median(pair.claim[0], ROUNDS), median(pair.claim[1], ROUNDS)};
+    double both[2] = {median(pair.drain[0], ROUNDS), median(pair.drain[1], ROUNDS)};
+    report_figure("fresh_claims_jobs_s", claim[0]);
+    report_figure("aged_claims_jobs_s", claim[1]);
+    report_figure("fresh_drain_jobs_s", both[0]);
+    report_figure("aged_drain_jobs_s", both[1]);
+    report_figure("drain_ratio", both[1] / both[0]);
+    report_figure("lanes", db_number(aged, "select count(distinct lane) from millrace.lane"));
+    report_figure("segments", db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
+    report_figure("archive_rows", db_number(aged, "select count(*) from millrace.archive"));
+    report_figure("archive_days", db_number(aged, "select count(distinct finished_at::date) from millrace.archive"));
+    report_check(name, CHECK_TIME, "ratio", claim[1] / claim[0], AT_LEAST, 0.9);
+}
+
+void item_history(bool small)
+{
+    long jobs = small ? 2000 : 10000;
+    db_create("bench_fresh");
+    db_create("bench_aged");
+    PGconn *fresh = open_millrace("bench_fresh");
+    PGconn *aged = open_millrace("bench_aged");
+    progress("history: thirty days pass");
+    db_run(aged, "call bench.age(%d, %d)", small ? 3 : 31, small ? 100 : 5000);
+    progress("history: the ring fills");
+    db_run(aged, "call bench.fill_ring()");
+    report_figure("segments", db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
+    report_figure("lanes", db_number(aged, "select count(distinct lane) from millrace.lane"));
+    report_check("history.ring", CHECK_STRUCTURE, "leaves_in_use",
+                 db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"), AT_LEAST, 16);
+    history_compare(fresh, aged, "q19", 36, jobs, "history.nine_lanes");
+    history_compare(fresh, aged, "q0", 80, jobs, "history.twenty_lanes");
+    db_run(aged, "select millrace.set_queue('single', '{}')");
+    history_compare(fresh, aged, "single", 50, jobs, "history.one_lane");
+    db_close(fresh);
+    db_close(aged);
+    db_drop("bench_fresh");
+    db_drop("bench_aged");
+}
+
+void item_depth(bool small)
+{
+    long shallow_jobs = small ? 2000 : 10000;
+    long deep_jobs = small ? 50000 : 2000000;
+    static double rate[2][ROUNDS];
+    db_create("bench_shallow");
+    db_create("bench_deep");
+    PGconn *shallow = open_millrace("bench_shallow");
+    PGconn *deep = open_millrace("bench_deep");
+    fill(deep, "default", deep_jobs, 50);
+    progress("depth: %ld jobs wait", deep_jobs);
+    for (int i = 0; i < ROUNDS; i++) {
+        fill(shallow, "default", shallow_jobs, 50);
+        fill(deep, "default", shallow_jobs, 50);
+        for (int side = 0; side < 2; side++) {
+            int which = side ^ (i & 1);
+            struct drained drained = drain(which ? deep : shallow, &rival_millrace, "default", shallow_jobs);
+            rate[which][i] = (double)drained.jobs / drained.seconds;
+        }
+    }
+    double shallow_rate = median(rate[0], ROUNDS);
+    double deep_rate = median(rate[1], ROUNDS);
+    report_figure("shallow_jobs_s", shallow_rate);
+    report_figure("deep_jobs_s", deep_rate);
+    report_figure("deep", db_number(deep, "select millrace.depth('default')"));
+    report_check("depth", CHECK_TIME, "ratio", deep_rate / shallow_rate, AT_LEAST, 0.9);
+    db_close(shallow);
+    db_close(deep);
+    db_drop("bench_shallow");
+    db_drop("bench_deep");
+}
+
+// Last fifth over first of one drain with a snapshot held. Reports the rates of all fifths.
+static double held_drain(const struct rival *rival, long jobs)
+{
+    char name[64];
+    db_create("bench_held");
+    PGconn *conn = db_open("bench_held");
+    PGconn *holder = db_open("bench_held");
+    rival->prepare(conn);
+    if (rival == &rival_millrace)
+        fill(conn, "default", jobs, 50);
+    else
+        db_run(conn, "call bench.textbook_fill('default', %ld, %d)", jobs, CHUNK);
+    db_run(holder, "begin isolation level repeatable read");
+    db_run(holder, "select pg_current_snapshot()");
+    db_run(conn, "checkpoint");
+    struct drained drained = drain(conn, rival, "default", jobs);
+    for (int i = 0; i < PARTS_MAX; i++) {
+        snprintf(name, sizeof name, "fifth_%d_jobs_s", i + 1);
+        report_figure(name, drained.part_rate[i]);
+    }
+    db_close(holder);
+    db_close(conn);
+    db_drop("bench_held");
+    return drained.part_rate[PARTS_MAX - 1] / drained.part_rate[0];
+}
+
+void item_snapshot(bool small)
+{
+    enum { RUNS = 3 };
+    long jobs = small ? 20000 : 300000;
+    double ratio[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        ratio[i] = held_drain(&rival_millrace, jobs);
+        progress("snapshot: millrace, last fifth over first: %.2f", ratio[i]);
+    }
+    report_note("runs", "three; the value is the median");
+    report_check("snapshot.millrace", CHECK_TIME, "last_over_first", median(ratio, RUNS), AT_LEAST, 0.9);
+    double textbook = held_drain(&rival_textbook, jobs);
+    report_check("snapshot.textbook", CHECK_TIME, "last_over_first", textbook, BELOW, 0.7);
+}

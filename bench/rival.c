@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: PostgreSQL
+
+#include "rival.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "db.h"
+
+enum {
+    ARG_BYTES_MAX = 1 << 20,
+};
+
+static void prepare(PGconn *conn, const char *name, const char *statement)
+{
+    PGresult *result = PQprepare(conn, name, statement, 0, NULL);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        die("%s: %s", name, PQresultErrorMessage(result));
+    PQclear(result);
+}
+
+static void prepare_async(PGconn *conn)
+{
+    prepare(conn, "async", "select set_config('synchronous_commit', 'off', true)");
+}
+
+static void millrace_prepare(PGconn *conn)
+{
+    prepare_async(conn);
+    prepare(conn, "millrace_claim", "select * from millrace.claim($1, 'bench', $2, '10 minutes')");
+    prepare(conn, "millrace_complete", "select millrace.complete($1)");
+}
+
+static char *millrace_complete_arg(const PGresult *claimed)
+{
+    struct buf lease = {.max = ARG_BYTES_MAX};
+    buf_puts(&lease, PQgetvalue(claimed, 0, 0));
+    return lease.data;
+}
+
+static void textbook_prepare(PGconn *conn)
+{
+    prepare_async(conn);
+    db_run_file(conn, "bench/TEXTBOOK.sql");
+}
+
+static char *textbook_complete_arg(const PGresult *claimed)
+{
+    struct buf ids = {.max = ARG_BYTES_MAX};
+    for (int i = 0; i < PQntuples(claimed); i++) {
+        buf_puts(&ids, i ? "," : "{");
+        buf_puts(&ids, PQgetvalue(claimed, i, 0));
+    }
+    buf_puts(&ids, "}");
+    return ids.data;
+}
+
+const struct rival rival_millrace = {
+    .name = "millrace",
+    .prepare = millrace_prepare,
+    .claim = "millrace_claim",
+    .complete = "millrace_complete",
+    .complete_arg = millrace_complete_arg,
+};
+
+const struct rival rival_textbook = {
+    .name = "textbook",
+    .prepare = textbook_prepare,
+    .claim = "textbook_claim",
+    .complete = "textbook_complete",
+    .complete_arg = textbook_complete_arg,
+};
+
+static void must(PGconn *conn, int sent)
+{
+    if (!sent)
+        die("%s", PQerrorMessage(conn));
+}
+
+static void send_claim(PGconn *conn, const struct rival *rival, const char *queue, const char *n)
+{
+    const char *values[] = {queue, n};
+    must(conn, PQsendQueryPrepared(conn, "async", 0, NULL, NULL, NULL, 0));
+    must(conn, PQsendQueryPrepared(conn, rival->claim, 2, values, NULL, NULL, 0));
+    must(conn, PQpipelineSync(conn));
+}
+
+static void send_complete(PGconn *conn, const struct rival *rival, const char *arg)
+{
+    const char *values[] = {arg};
+    must(conn, PQsendQueryPrepared(conn, rival->complete, 1, values, NULL, NULL, 0));
+    must(conn, PQpipelineSync(conn));
+}
+
+// The next result of a statement, and the NULL that ends it.
+static PGresult *receive(PGconn *conn)
+{
+    PGresult *result = PQgetResult(conn);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+        die("%s", PQresultErrorMessage(result));
+    PGresult *end = PQgetResult(conn);
+    if (end)
+        die("more results than statements");
+    return result;
+}
+
+static void receive_sync(PGconn *conn)
+{
+    PGresult *result = PQgetResult(conn);
+    if (PQresultStatus(result) != PGRES_PIPELINE_SYNC)
+        die("the pipeline lost step");
+    PQclear(result);
+}
+
+static PGresult *receive_claim(PGconn *conn)
+{
+    PQclear(receive(conn));
+    PGresult *claimed = receive(conn);
+    receive_sync(conn);
+    return claimed;
+}
+
+static void receive_complete(PGconn *conn)
+{
+    PQclear(receive(conn));
+    receive_sync(conn);
+}
+
+// What a claim brought, as the argument that completes it. Ends the program when it is empty.
+static char *take(const struct rival *rival, PGresult *claimed, long *done)
+{
+    if (PQntuples(claimed) == 0)
+        die("%s ran out of jobs", rival->name);
+    char *arg = rival->complete_arg(claimed);
+    if (!arg)
+        die("out of memory");
+    *done += PQntuples(claimed);
+    PQclear(claimed);
+    return arg;
+}
+
+// Writes down the rate of each fifth as it ends.
+static void note_part(struct drained *drained, long jobs, long done, double *part_start, int *part)
+{
+    while (*part < PARTS_MAX && done >= jobs * (*part + 1) / PARTS_MAX) {
+        double now = now_s();
+        drained->part_rate[(*part)++] = (double)jobs / PARTS_MAX / (now - *part_start);
+        *part_start = now;
+    }
+}
+
+struct drained drain(PGconn *conn, const struct rival *rival, const char *queue, long jobs)
+{
+    struct drained drained = {.jobs = 0};
+    char n[16];
+    int part = 0;
+    snprintf(n, sizeof n, "%d", BATCH);
+    PQenterPipelineMode(conn);
+    double start = now_s();
+    double part_start = start;
+    send_claim(conn, rival, queue, n);
+    while (drained.jobs < jobs) {
+        char *arg = take(rival, receive_claim(conn), &drained.jobs);
+        bool more = drained.jobs < jobs;
+        send_complete(conn, rival, arg);
+        if (more)
+            send_claim(conn, rival, queue, n);
+        free(arg);
+        receive_complete(conn);
+        note_part(&drained, jobs, drained.jobs, &part_start, &part);
+    }
+    drained.seconds = now_s() - start;
+    PQexitPipelineMode(conn);
+    return drained;
+}
+
+struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *queue, long jobs)
+{
+    struct drained drained = {.jobs = 0};
+    char n[16];
+    snprintf(n, sizeof n, "%d", BATCH);
+    PQenterPipelineMode(conn);
+    double start = now_s();
+    while (drained.jobs < jobs) {
+        double before = now_s();
+        send_claim(conn, rival, queue, n);
+        PGresult *claimed = receive_claim(conn);
+        drained.claim_seconds += now_s() - before;
+        char *arg = take(rival, claimed, &drained.jobs);
+        send_complete(conn, rival, arg);
+        free(arg);
+        receive_complete(conn);
+    }
+    drained.seconds = now_s() - start;
+    PQexitPipelineMode(conn);
+    return drained;
+}
