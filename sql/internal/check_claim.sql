@@ -16,13 +16,25 @@ begin
     perform millrace.check_name('worker', p_worker);
   end if;
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception using errcode = 'invalid_transaction_state',
-      message = format('claim needs isolation level read committed, not %s', current_setting('transaction_isolation')),
-      hint = 'Claim in a transaction of its own: begin isolation level read committed.';
+    perform millrace.check_isolation('claim');
   end if;
   if current_setting('transaction_read_only') = 'on' then
     raise exception using errcode = 'read_only_sql_transaction',
       message = 'claim writes a lease and cannot run in a read-only transaction',
       hint = 'Connect to the primary server, in a transaction that may write.';
+  end if;
+end $$;
+
+-- What moves a cursor or truncates a leaf has to see what was committed before it got its lock. With a snapshot from before that it would
+-- hand out jobs a second time, or take a leaf for empty that is not.
+create or replace function millrace.check_isolation(p_what text)
+returns void
+language plpgsql
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using errcode = 'invalid_transaction_state',
+      message = format('%s needs isolation level read committed, not %s', p_what, current_setting('transaction_isolation')),
+      hint = format('Call %s in a transaction of its own: begin isolation level read committed.', p_what);
   end if;
 end $$;

@@ -12,6 +12,7 @@ declare
   v_done bigint;
 begin
   perform millrace.at_home();
+  perform millrace.check_isolation('maintain');
   foreach v_duty in array c_duties loop
     begin
       v_done := null;

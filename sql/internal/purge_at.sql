@@ -10,6 +10,7 @@ declare
   v_left  bigint;
   v_n     bigint;
 begin
+  perform millrace.check_isolation('purge');
   delete from millrace.delayed d
    where d.lane >= p_queue.queue_id << 12
      and d.lane < (p_queue.queue_id + 1) << 12;

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Truncates the leaves of segments that nobody needs any more: past retention, sealed, drained, archived. Oldest first.
+-- The leaves are locked before long leases are parked: a worker that finishes one of them meanwhile waits for the leaf and then finds
+-- its claim where it is. Had it to wait for the claim's row, it would be told that the row was moved (40001).
 -- The caller holds the lock of upkeep.
 create or replace function millrace.retire(p_now timestamptz)
 returns bigint
@@ -8,6 +10,7 @@ as $$
 declare
   v_segment millrace.segment;
   v_slot    int;
+  v_leaves  text[];
   v_n       bigint := 0;
 begin
   for v_segment in
@@ -20,12 +23,14 @@ begin
      order by g.seg
   loop
     v_slot := v_segment.seg % 16;
+    v_leaves := array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot];
     exit when v_segment.closed_at > p_now - millrace.log_retention()
            or not v_segment.archived
            or not millrace.segment_sealed(v_segment)
            or exists (select from millrace.segment_pinned_by(v_segment))
+           or not millrace.lock_leaves(v_leaves, '50ms')
            or not millrace.park(v_segment)
-           or not millrace.truncate_leaves(array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot], false, '50ms');
+           or not millrace.truncate_leaves(v_leaves, false, '50ms');
     update millrace.segment g
        set truncated = true
      where g.seg = v_segment.seg;

@@ -31,3 +31,24 @@ exception
     perform set_config('lock_timeout', v_before, true);
     return false;
 end $$;
+
+-- Locks leaves against everybody if each lock can be had within p_wait; they stay locked to the end of the transaction.
+create or replace function millrace.lock_leaves(p_leaves text[], p_wait text)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_before text := current_setting('lock_timeout');
+  v_leaf   text;
+begin
+  perform set_config('lock_timeout', p_wait, true);
+  foreach v_leaf in array p_leaves loop
+    execute format('lock table millrace.%I in access exclusive mode', v_leaf);
+  end loop;
+  perform set_config('lock_timeout', v_before, true);
+  return true;
+exception
+  when lock_not_available or deadlock_detected then
+    perform set_config('lock_timeout', v_before, true);
+    return false;
+end $$;
