@@ -1,7 +1,28 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Compaction: appends the waiting jobs at p_positions to their lane once more, in order, so that the leaves they came from
 -- can be truncated. Nothing else about them changes.
+-- One that cannot be read goes to the dead letters alone.
 create or replace function millrace.job_append_again(p_now timestamptz, p_lane int, p_positions bigint[], p_ids bigint[],
+                                                     p_min_seg int, p_max_seg int)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.job_append_these(p_now, p_lane, p_positions, p_ids, p_min_seg, p_max_seg);
+exception
+  when data_corrupted or internal_error or data_exception then
+    for i in 1 .. cardinality(p_ids) loop
+      begin
+        perform millrace.job_append_these(p_now, p_lane, p_positions[i:i], p_ids[i:i], p_min_seg, p_max_seg);
+      exception
+        when data_corrupted or internal_error or data_exception then
+          perform millrace.job_bury_damaged(p_now, (select j.slot from millrace.job j where j.job_id = p_ids[i] and j.pos = p_positions[i]),
+                                            p_ids[i], p_positions[i]);
+      end;
+    end loop;
+end $$;
+
+create or replace function millrace.job_append_these(p_now timestamptz, p_lane int, p_positions bigint[], p_ids bigint[],
                                                      p_min_seg int, p_max_seg int)
 returns void
 language sql

@@ -18,7 +18,8 @@ begin
           p_job.order_key, p_job.unique_name);
 end $$;
 
--- Buries a job of which some part cannot be read, without the parts that cannot.
+-- Buries a job of which some part cannot be read, without the parts that cannot. p_pos null: the job is in delayed, not in the log, and
+-- goes from there.
 create or replace function millrace.job_bury_damaged(p_now timestamptz, p_slot int, p_id bigint, p_pos bigint)
 returns void
 language plpgsql
@@ -27,12 +28,23 @@ declare
   v_job  millrace.job;
   v_lost text[] := '{}';
 begin
-  select j.*
-    into v_job
-    from millrace.job j
-   where j.slot = p_slot
-     and j.job_id = p_id
-     and j.pos = p_pos;
+  if p_pos is not null then
+    select j.*
+      into v_job
+      from millrace.job j
+     where j.slot = p_slot
+       and j.job_id = p_id
+       and j.pos = p_pos;
+  else
+    delete from millrace.delayed d
+     where d.slot = p_slot
+       and d.job_id = p_id
+    returning d.job_id, d.created_at, d.lane, d.attempt, d.lost, d.attempts_limit, d.job_kind, d.payload_args, d.stale_at, d.run_limit,
+              d.payload_meta, d.payload_state, d.payload_blob, d.job_tenant, d.job_ref, d.job_source, d.trail, d.order_key, d.unique_name
+      into v_job.job_id, v_job.created_at, v_job.lane, v_job.attempt, v_job.lost, v_job.attempts_limit, v_job.job_kind, v_job.payload_args,
+           v_job.stale_at, v_job.run_limit, v_job.payload_meta, v_job.payload_state, v_job.payload_blob, v_job.job_tenant, v_job.job_ref,
+           v_job.job_source, v_job.trail, v_job.order_key, v_job.unique_name;
+  end if;
   begin
     perform length(v_job.payload_args::text);
   exception when data_corrupted or internal_error or data_exception then
@@ -56,6 +68,15 @@ begin
   exception when data_corrupted or internal_error or data_exception then
     v_job.payload_blob := null;
     v_lost := v_lost || 'blob'::text;
+  end;
+  begin
+    perform length(v_job.job_tenant || ''), length(v_job.job_ref || ''), length(v_job.job_source || ''), length(v_job.trail::text);
+  exception when data_corrupted or internal_error or data_exception then
+    v_job.job_tenant := null;
+    v_job.job_ref := null;
+    v_job.job_source := null;
+    v_job.trail := null;
+    v_lost := v_lost || 'tenant, ref, source or history'::text;
   end;
   perform millrace.job_bury(p_now, v_job, 'damaged', format('cannot be read: %s', array_to_string(v_lost, ', ')));
 end $$;

@@ -113,14 +113,16 @@ begin
           v_limit := p_max - v_taken;
           v_k := 0;
           for v_row in
-            select row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.payload_meta,
-                       case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, v_rank,
-                       j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job as job,
-                   j.xid, j.pos, j.job_id, coalesce(j.ready_at, j.created_at) as ready_at, j.stale_at,
-                   coalesce(pg_column_size(j.payload_args) > 1900, false)
-                   or coalesce(pg_column_size(j.payload_meta) > 1900, false)
-                   or coalesce(pg_column_size(j.payload_state) > 1900, false)
-                   or coalesce(pg_column_size(j.payload_blob) > 1900, false) as heavy
+            -- A row with a part out of line is read by job_read, one at a time: to build it here would raise if the part is damaged.
+            select case
+                     when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0) + coalesce(pg_column_size(j.payload_state), 0)
+                          + coalesce(pg_column_size(j.payload_blob), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                          + coalesce(pg_column_size(j.job_ref), 0) + coalesce(pg_column_size(j.trail), 0) < 1500
+                     then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.payload_meta,
+                              case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, v_rank,
+                              j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
+                   end as job,
+                   j.xid, j.pos, j.job_id, coalesce(j.ready_at, j.created_at) as ready_at, j.stale_at
               from millrace.job j
              where j.slot = v_seg % 16
                and j.lane = p_lane
@@ -151,11 +153,14 @@ begin
                 v_odd := v_odd || v_n;
                 v_marks := concat(v_marks, 'x');
                 continue;
-              elsif v_row.heavy and not millrace.job_decodes(v_row.job) then
-                v_odd := v_odd || v_n;
-                v_marks := concat(v_marks, 'd');
-                perform millrace.job_bury_damaged(p_now, v_seg % 16, v_row.job_id, v_row.pos);
-                continue;
+              elsif v_row.job is null then
+                v_row.job := millrace.job_read(v_seg % 16, v_row.job_id, v_row.pos, v_lease, v_rank, v_until, p_state);
+                if v_row.job is null then
+                  v_odd := v_odd || v_n;
+                  v_marks := concat(v_marks, 'd');
+                  perform millrace.job_bury_damaged(p_now, v_seg % 16, v_row.job_id, v_row.pos);
+                  continue;
+                end if;
               end if;
               v_wait := v_wait + (p_now - v_row.ready_at);
               return next v_row.job;

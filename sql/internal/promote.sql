@@ -13,6 +13,7 @@ declare
   v_ids   bigint[];
   v_used  int2[];
   v_last  timestamptz;
+  v_one   record;
   v_n     bigint;
 begin
   if v_sweep or p_now - v_from > interval '20 hours' or v_from > p_now then
@@ -37,23 +38,27 @@ begin
   v_n := coalesce(cardinality(v_ids), 0);
   if v_n > 0 then
     perform pg_current_xact_id();
-    with due as (
-      delete from millrace.delayed d
-       where d.slot = any (v_used)
-         and d.job_id = any (v_ids)
-         and d.due_at <= p_now
-      returning d.*)
-    insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
-                              run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail,
-                              order_key, unique_name)
-    select o.pos, o.job_id, o.created_at, (o.lane & ~31) + o.pos % o.part_count, o.attempt, o.lost, o.attempts_limit, o.job_kind,
-           o.payload_args, o.due_at, o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
-           o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
-      from (select nextval('millrace.pos_seq') as pos, s.*
-              from (select d.*, q.part_count
-                      from due d
-                      join millrace.queue q on q.queue_id = d.lane >> 12
-                     order by d.due_at, d.job_id) s) o;
+    begin
+      perform millrace.promote_jobs(v_used, v_ids, p_now);
+    exception
+      when data_corrupted or internal_error or data_exception then
+        -- A job that cannot be read must not hold the others back: one by one, and that one to the dead letters.
+        for v_one in
+          select d.slot, d.job_id
+            from millrace.delayed d
+           where d.slot = any (v_used)
+             and d.job_id = any (v_ids)
+             and d.due_at <= p_now
+           order by d.due_at, d.job_id
+        loop
+          begin
+            perform millrace.promote_jobs(array[v_one.slot], array[v_one.job_id], p_now);
+          exception
+            when data_corrupted or internal_error or data_exception then
+              perform millrace.job_bury_damaged(p_now, v_one.slot, v_one.job_id, null);
+          end;
+        end loop;
+    end;
     perform millrace.wake(w.queue_id, p_now)
        from (select distinct j.lane >> 12 as queue_id
                from millrace.job j
@@ -69,4 +74,29 @@ begin
   end if;
   perform setval('millrace.promote_hint', greatest(millrace.epoch_ms(v_last) - 10000, 0));
   return v_n;
+end $$;
+
+-- Moves some jobs that are due from delayed to the log.
+create or replace function millrace.promote_jobs(p_slots int2[], p_ids bigint[], p_now timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  with due as (
+    delete from millrace.delayed d
+     where d.slot = any (p_slots)
+       and d.job_id = any (p_ids)
+       and d.due_at <= p_now
+    returning d.*)
+  insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
+                            run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail,
+                            order_key, unique_name)
+  select o.pos, o.job_id, o.created_at, (o.lane & ~31) + o.pos % o.part_count, o.attempt, o.lost, o.attempts_limit, o.job_kind,
+         o.payload_args, o.due_at, o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
+         o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
+    from (select nextval('millrace.pos_seq') as pos, s.*
+            from (select d.*, q.part_count
+                    from due d
+                    join millrace.queue q on q.queue_id = d.lane >> 12
+                   order by d.due_at, d.job_id) s) o;
 end $$;
