@@ -47,7 +47,8 @@ begin
   v_new.wait_total := coalesce(v_old.wait_total, 0) + v_ended.wait;
   v_new.run_total := coalesce(v_old.run_total, 0) + v_ended.run;
   if v_old.no is not null and v_new.seg = v_old.seg and v_new.counted = v_old.counted and v_new.settled_no = v_old.settled_no
-     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total then
+     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total
+     and pg_snapshot_xmin(v_old.win_hi) >= coalesce(millrace.sealed_xid(), '0') then
     return v_old;
   end if;
   perform pg_current_xact_id();      -- before the segment is read: see lane_take

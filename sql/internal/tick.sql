@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Appends an empty claim to each lane whose cursor or window stands in a closed segment, so that a quiet lane pins no segment and its
--- newest claim is found in the open leaf. The caller holds the lock of upkeep.
+-- newest claim is found in the open leaf. Also to one whose window ended while a transaction ran that has ended since.
+-- The caller holds the lock of upkeep.
 create or replace function millrace.tick(p_now timestamptz)
 returns bigint
 language plpgsql
@@ -8,13 +9,14 @@ as $$
 declare
   v_open int := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_closed xid8 := (select g.closed_xid from millrace.segment g where g.seg = v_open - 1);
+  v_sealed xid8 := coalesce(millrace.sealed_xid(), '0');
   v_cur  millrace.lane_cursor;
   v_lane int;
   v_n    bigint := 0;
 begin
   for v_lane in select * from millrace.lanes_all() loop
     v_cur := millrace.lane_cursor(v_lane, v_open);
-    continue when v_cur.seg = v_open and pg_snapshot_xmax(v_cur.hi) >= v_closed
+    continue when v_cur.seg = v_open and pg_snapshot_xmax(v_cur.hi) >= v_closed and pg_snapshot_xmin(v_cur.hi) >= v_sealed
                or not pg_try_advisory_xact_lock(1297219591, v_lane);
     perform millrace.lane_take(p_now, v_lane, 1, 't', null, null, false, false);
     v_n := v_n + 1;
