@@ -1,0 +1,235 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The catalogue: privileges, search paths, comments, names, signatures, and the invariants of the layout.
+\ir lib/helpers.psql
+select no_plan();
+
+-- The public functions, the role that may call each (those above it in the hierarchy too), and a call with the required arguments
+-- only. One list, written here: a function that is missing or too many fails.
+create table t.public_function (role_name text, function_name text, call text);
+insert into t.public_function values
+  ('millrace_reader',   'depth',            'millrace.depth(''default'')'),
+  ('millrace_reader',   'stats',            'millrace.stats()'),
+  ('millrace_reader',   'health',           'millrace.health()'),
+  ('millrace_reader',   'job',              'millrace.job(t.job())'),
+  ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),
+  ('millrace_producer', 'enqueue',          'millrace.enqueue(''k'')'),
+  ('millrace_producer', 'enqueue_many',     'millrace.enqueue_many(''k'', ''{}'')'),
+  ('millrace_producer', 'enqueue_jobs',     'millrace.enqueue_jobs(''[]'')'),
+  ('millrace_worker',   'claim',            'millrace.claim()'),
+  ('millrace_worker',   'complete',         'millrace.complete(t.lease())'),
+  ('millrace_worker',   'complete_many',    'millrace.complete_many(array[t.lease()])'),
+  ('millrace_worker',   'fail',             'millrace.fail(t.lease(), t.held(), ''error'')'),
+  ('millrace_worker',   'finish',           'millrace.finish(t.lease(), ''[]'')'),
+  ('millrace_worker',   'requeue',          'millrace.requeue(t.lease(), t.held())'),
+  ('millrace_worker',   'release',          'millrace.release(t.lease())'),
+  ('millrace_worker',   'heartbeat',        'millrace.heartbeat(t.lease())'),
+  ('millrace_worker',   'wait_channel',     'millrace.wait_channel(''default'', ''w'')'),
+  ('millrace_worker',   'maintain',         'millrace.maintain()'),
+  ('millrace_admin',    'set_queue',        'millrace.set_queue(''default'', ''{}'')'),
+  ('millrace_admin',    'drop_queue',       'millrace.drop_queue(''spare'')'),
+  ('millrace_admin',    'purge',            'millrace.purge(''spare'')'),
+  ('millrace_admin',    'set_retry',        'millrace.set_retry(''k'')'),
+  ('millrace_admin',    'pause',            'millrace.pause(''default'')'),
+  ('millrace_admin',    'resume',           'millrace.resume(''default'')'),
+  ('millrace_admin',    'cancel',           'millrace.cancel(1)'),
+  ('millrace_admin',    'pause_job',        'millrace.pause_job(1)'),
+  ('millrace_admin',    'resume_job',       'millrace.resume_job(1)'),
+  ('millrace_admin',    'run_now',          'millrace.run_now(1)'),
+  ('millrace_admin',    'replay',           'millrace.replay(t.letter())'),
+  ('millrace_admin',    'replay_all',       'millrace.replay_all(''default'')'),
+  ('millrace_admin',    'replay_completed', 'millrace.replay_completed(''default'', now() - interval ''1 hour'', now())'),
+  ('millrace_admin',    'purge_dead',       'millrace.purge_dead(''default'')');
+-- Called by views only: a reader needs them, nobody calls them by hand.
+create table t.view_function (function_name text);
+insert into t.view_function values ('job_standing'), ('worker_list');
+create table t.role_rank (role_name text, above text[]);
+insert into t.role_rank values
+  ('millrace_reader',   array['millrace_reader', 'millrace_producer', 'millrace_worker', 'millrace_admin']),
+  ('millrace_producer', array['millrace_producer', 'millrace_admin']),
+  ('millrace_worker',   array['millrace_worker', 'millrace_admin']),
+  ('millrace_admin',    array['millrace_admin']);
+create view t.fn as
+select p.oid, p.proname::text as name, p.prosecdef, p.proconfig, p.proargnames, p.proargmodes, p.pronargs, p.oid::regprocedure::text as signature
+  from pg_proc p
+ where p.pronamespace = 'millrace'::regnamespace;
+
+-- ---- privileges ----
+select is(array(select f.signature from t.fn f where has_function_privilege('public', f.oid, 'execute') order by 1), '{}', 'nothing is executable by public');
+select is(array(select f.signature from t.fn f where f.prosecdef and not coalesce('search_path=pg_catalog, pg_temp' = any (f.proconfig), false) order by 1), '{}',
+          'every security definer function pins its search_path, with pg_temp last');
+select is(array(select f.name from t.fn f where f.prosecdef order by 1),
+          array(select x from (select p.function_name as x from t.public_function p union all select v.function_name from t.view_function v) s order by 1),
+          'the security definer functions are the public ones and those of the views, no other');
+select is(array(select r.role_name || ' ' || f.name
+                  from (select unnest(rr.above) as role_name, p.function_name as name from t.public_function p join t.role_rank rr on rr.role_name = p.role_name
+                         union
+                        select unnest(rr.above), v.function_name from t.view_function v join t.role_rank rr on rr.role_name = 'millrace_reader') f
+                 cross join lateral (select f.role_name) r
+                 order by 1),
+          array(select r.role_name || ' ' || f.name
+                  from t.fn f
+                 cross join t.role_rank r
+                 where has_function_privilege(r.role_name, f.oid, 'execute')
+                 order by 1), 'each role may call exactly its functions');
+select is(array(select c.relname || ' ' || r.role_name || ' ' || v.privilege
+                  from pg_class c
+                 cross join (select r.role_name from t.role_rank r union all select 'public') r
+                 cross join unnest(array['insert', 'update', 'delete', 'truncate', 'references', 'trigger']) v(privilege)
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and c.relkind in ('r', 'p', 'v')
+                   and has_table_privilege(r.role_name, c.oid, v.privilege)
+                 order by 1), '{}', 'no table is writable by the four roles or public');
+select is(array(select c.relname || ' ' || r.role_name
+                  from pg_class c
+                 cross join t.role_rank r
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and c.relkind in ('r', 'p', 'v')
+                   and has_table_privilege(r.role_name, c.oid, 'select')
+                 order by 1),
+          array(select v || ' ' || r.role_name
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'schema_migration', 'schema_functions']) v
+                 cross join t.role_rank r
+                 order by 1), 'readable are the views and what migrate wrote down, for all four roles');
+select is(array(select a.attrelid::regclass::text || '.' || a.attname
+                  from pg_attribute a
+                  join pg_class c on c.oid = a.attrelid
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and a.attacl is not null), '{}', 'no privileges on single columns');
+select is(array(select c.relname::text
+                  from pg_class c
+                 cross join (select r.role_name from t.role_rank r union all select 'public') r
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and c.relkind = 'S'
+                   and (has_sequence_privilege(r.role_name, c.oid, 'usage') or has_sequence_privilege(r.role_name, c.oid, 'select') or has_sequence_privilege(r.role_name, c.oid, 'update'))), '{}',
+          'no sequence may be used');
+select is(array(select r.role_name from t.role_rank r where has_schema_privilege(r.role_name, 'millrace', 'create')), '{}', 'nobody creates in the schema');
+select is(has_schema_privilege('public', 'millrace', 'usage'), false, 'public does not see the schema');
+select is(array(select r.role_name from t.role_rank r where has_schema_privilege(r.role_name, 'millrace', 'usage') order by 1),
+          array['millrace_admin', 'millrace_producer', 'millrace_reader', 'millrace_worker'], 'the four roles do');
+select is(array(select m.roleid::regrole || ' > ' || m.member::regrole from pg_auth_members m where m.roleid::regrole::text like 'millrace%' order by 1),
+          array['millrace_producer > millrace_admin', 'millrace_reader > millrace_producer', 'millrace_reader > millrace_worker', 'millrace_worker > millrace_admin'],
+          'reader < producer, worker < admin');
+select is(array(select r.rolname::text from pg_roles r where r.rolname like 'millrace%' and (r.rolcanlogin or r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls)), '{}', 'the roles have no other powers');
+
+-- ---- names, comments, signatures ----
+select is(array(select p.function_name from t.public_function p where (select count(*) from t.fn f where f.name = p.function_name) <> 1), '{}', 'each public function has one signature');
+select is(array(select p.function_name from t.public_function p join t.fn f on f.name = p.function_name where coalesce(obj_description(f.oid, 'pg_proc'), '') = ''), '{}',
+          'every public function has a comment');
+select is(array(select c.relname::text
+                  from pg_class c
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and c.relkind in ('r', 'p', 'v')
+                   and not c.relispartition
+                   and coalesce(obj_description(c.oid, 'pg_class'), '') = ''
+                 order by 1), '{}', 'every table and view has a comment');
+select is(array(select distinct format('%s of %s is a column of %s', u.arg, f.name, c.relname)
+                  from t.public_function p
+                  join t.fn f on f.name = p.function_name
+                 cross join lateral unnest(f.proargnames[1:f.pronargs]) u(arg)
+                  join pg_attribute a on a.attname = u.arg and a.attnum > 0 and not a.attisdropped
+                  join pg_class c on c.oid = a.attrelid
+                 where c.relnamespace = 'millrace'::regnamespace
+                   and c.relkind in ('r', 'p')
+                   and c.relname not like 'schema\_%'
+                 order by 1), '{}', 'no column has the name of a public parameter');
+select is(array(select f.signature || ' ' || u.arg
+                  from t.fn f
+                 cross join lateral unnest(f.proargnames[1:f.pronargs]) u(arg)
+                 where f.name not in (select p.function_name from t.public_function p)
+                   and u.arg not like 'p\_%'
+                 order by 1), '{}', 'parameters of internal functions begin with p_');
+
+-- ---- every public function with its required arguments only, as a role that may; and as one that may not ----
+create function t.job() returns bigint language sql security definer as $$ select max(j.job_id) from millrace.job j $$;
+create function t.letter() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.dead d $$;
+create function t.lease() returns text language sql security definer as $$ select max(g.lease) from t.got g where g.tag = 'held' $$;
+create function t.held() returns bigint language sql security definer as $$ select max(g.id) from t.got g where g.tag = 'held' $$;
+-- What the calls need, fresh for each of them.
+create function t.prepare()
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.set_queue('spare', '{}');
+  insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
+  select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';
+end $$;
+grant usage on schema t to public;
+select millrace.enqueue('k', ref => 'ref')
+\gset
+-- Returns the SQLSTATE of a call made as a role; all it did is undone.
+create function t.state_of(p_role text, p_call text)
+returns text
+language plpgsql
+as $$
+declare
+  v_state text := 'fine';
+begin
+  begin
+    perform t.prepare();
+    execute format('set local role %I', p_role);
+    execute format('select %s', p_call);
+    raise exception using errcode = 'TT000';
+  exception when others then
+    v_state := case sqlstate when 'TT000' then 'fine' else sqlstate || ' ' || sqlerrm end;
+  end;
+  return v_state;
+end $$;
+-- One job that is held, to work on, and one that waits.
+insert into t.got select 'held', 1, c.* from millrace.claim() c;
+select millrace.enqueue('k')
+\gset
+select is(t.state_of(p.role_name, p.call),
+          case when p.function_name in ('cancel', 'pause_job', 'resume_job', 'run_now') then '0A000 ' || p.function_name || ' is not supported by this version' else 'fine' end,
+          format('%s as %s', p.call, p.role_name))
+  from t.public_function p;
+select is(t.state_of('millrace_admin', p.call),
+          case when p.function_name in ('cancel', 'pause_job', 'resume_job', 'run_now') then '0A000 ' || p.function_name || ' is not supported by this version' else 'fine' end,
+          format('%s as millrace_admin', p.call))
+  from t.public_function p;
+select is(t.state_of('millrace_reader', p.call), '42501 permission denied for function ' || p.function_name, format('%s as millrace_reader', p.call))
+  from t.public_function p
+ where p.role_name <> 'millrace_reader';
+select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission denied for function claim', 'a producer does not claim');
+select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
+select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
+select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'schema_migration', 'schema_functions']) v;
+select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
+  from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
+-- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.
+select is(t.state_of('millrace_admin', 'millrace.claim_at(now(), ''default'', ''w'', 1, null, true)'), '42501 permission denied for function claim_at', 'internal functions are closed');
+-- A hostile schema in front of the caller's path changes nothing.
+create schema evil;
+grant usage on schema evil to public;
+create function evil.now() returns timestamptz language plpgsql as $$ begin raise exception 'evil'; end $$;
+create function evil.clock_timestamp() returns timestamptz language plpgsql as $$ begin raise exception 'evil'; end $$;
+create function evil.octet_length(text) returns int language plpgsql as $$ begin raise exception 'evil'; end $$;
+set search_path = evil, public, pg_catalog;
+select ok(millrace.enqueue('k', queue => 'evil') > 0, 'a function in front of the search_path is not called');
+select is((select count(*) from millrace.claim('evil')), 1::bigint, 'by claim neither');
+reset search_path;
+
+-- ---- invariants of the layout ----
+select is((select s.seqcache from pg_sequence s where s.seqrelid = 'millrace.pos_seq'::regclass), 1::bigint, 'pos_seq has cache 1');
+select is((select s.seqcache from pg_sequence s where s.seqrelid = 'millrace.seg_seq'::regclass), 1::bigint, 'seg_seq has cache 1');
+select is(array(select i.inhrelid::regclass::text from pg_inherits i where i.inhparent = 'millrace.job'::regclass order by 1),
+          array(select 'millrace.job_' || x from (select generate_series(0, 15)::text as x union all select 'parked') s order by 1), 'job has sixteen leaves and the parked one');
+select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.claim'::regclass), 17::bigint, 'claim too');
+select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.result'::regclass), 16::bigint, 'result has sixteen');
+select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.tally'::regclass), 16::bigint, 'tally too');
+select is((select a.attname::text from pg_attribute a where a.attrelid = 'millrace.job'::regclass and a.attnum = 1), 'xid', 'xid is the first column of job');
+select is((select min(a.attname::text) from pg_inherits i join pg_attribute a on a.attrelid = i.inhrelid and a.attnum = 1 where i.inhparent = 'millrace.job'::regclass having count(distinct a.attname) = 1), 'xid', 'in every leaf');
+select ok((select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d where d.adrelid = 'millrace.job'::regclass and d.adnum = 1) = 'pg_current_xact_id()', 'its default assigns the xid before seg is read');
+select is(array(select pg_get_expr(d.adbin, d.adrelid) ~ '^\(?pg_sequence_last_value\(''millrace\.seg_seq''' from pg_attrdef d
+                  join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+                 where d.adrelid = 'millrace.job'::regclass and a.attname in ('seg', 'slot')), array[true, true], 'seg and slot come from the sequence, not from a snapshot');
+select is(array(select t.tgname::text from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'millrace'::regnamespace), '{}', 'there are no triggers');
+select is(array(select c.conname::text from pg_constraint c where c.connamespace = 'millrace'::regnamespace and c.contype = 'f'), '{}', 'nor foreign keys');
+select is(array(select f.name
+                  from t.public_function p
+                  join t.fn f on f.name = p.function_name
+                 where not f.proconfig @> array['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_bitmapscan=off', 'jit=off']
+                 order by 1), '{}', 'public functions pin their plans');
+
+select * from finish();
