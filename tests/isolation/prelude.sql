@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- What the specs share: tests/run puts it into the database that each of them gets a copy of.
+-- Times are seconds after the first instant of 2030. Results show counts and booleans only, so that they are the same every time;
+-- leases go through the table note, by the name of their worker.
+
+create table note (who text, lease text);
+
+-- Permutations of a spec share a database: each begins with empty logs, in 2030.
+create procedure fresh() language sql as $$
+  truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment;
+  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
+  values (0, '3', '2030-01-01 00:00:00+00', 0, true, true);
+  select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
+         setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
+         setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0);
+$$;
+
+create function at(seconds numeric) returns timestamptz language sql as $$
+  select '2030-01-01 00:00:00+00'::timestamptz + make_interval(secs => seconds)
+$$;
+
+-- A queue: the settings as pairs, because a spec cannot hold a closing brace.
+create procedure queue(p_name text, variadic p_settings text[] = '{}') language sql as $$
+  select millrace.set_queue(p_name, jsonb_object(p_settings))
+$$;
+
+create function put(p_at numeric, p_queue text, p_n int, p_due numeric = null) returns bigint language sql as $$
+  select count(*)
+    from millrace.enqueue_many_at(at(p_at), 'k', array_fill('{}'::jsonb, array[p_n]), p_queue, 50, at(p_due))
+$$;
+
+-- Claims, notes the lease under the worker's name, tells how many jobs it got.
+create function take(p_who text, p_at numeric, p_queue text, p_max int) returns bigint language plpgsql as $$
+declare
+  v_lease text;
+  v_n     bigint;
+begin
+  select min(c.lease), count(*)
+    into v_lease, v_n
+    from millrace.claim_at(at(p_at), p_queue, p_who, p_max, null, true) c;
+  insert into note
+  select p_who, v_lease
+   where v_lease is not null;
+  return v_n;
+end $$;
+
+-- Calls complete, release or heartbeat with a worker's newest lease. MR001 becomes a result: its message holds the lease.
+create function finish(p_who text, p_at numeric, p_verb text) returns text language plpgsql as $$
+declare
+  v_lease text := (select lease from note where who = p_who order by ctid desc limit 1);
+begin
+  case p_verb
+    when 'complete' then return millrace.complete_at(at(p_at), v_lease, null, null);
+    when 'release' then return millrace.release_at(at(p_at), v_lease, null);
+    when 'heartbeat' then return (millrace.heartbeat_at(at(p_at), v_lease, null)).lease_until > at(p_at);
+  end case;
+exception
+  when sqlstate 'MR001' then
+    return 'MR001';
+end $$;
+
+-- Runs maintain and tells what one duty did.
+create function upkeep(p_at numeric, p_duty text) returns bigint language sql as $$
+  select done
+    from millrace.maintain_at(at(p_at))
+   where duty = p_duty
+$$;
+
+create function standing(p_at numeric, p_queue text, out available bigint, out running bigint, out delayed bigint, out dead bigint)
+language sql as $$
+  select s.available, s.running, s.scheduled + s.retrying, s.dead
+    from millrace.stats_at(at(p_at), p_queue) s
+$$;
+
+-- Runs maintain until a segment has been truncated, from p_at on a second later each time. Transactions of other databases of the
+-- cluster, which run beside the test, delay that a little; after ten seconds it will not come any more.
+create function retired(p_seg int, p_at numeric, p_patience interval = '10 seconds') returns boolean language plpgsql as $$
+declare
+  v_deadline timestamptz := clock_timestamp() + p_patience;
+begin
+  while clock_timestamp() < v_deadline loop
+    perform millrace.maintain_at(at(p_at));
+    if (select g.truncated from millrace.segment g where g.seg = p_seg) then
+      return true;
+    end if;
+    p_at := p_at + 1;
+    perform pg_sleep(0.05);
+  end loop;
+  return false;
+end $$;
