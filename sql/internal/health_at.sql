@@ -21,7 +21,7 @@ begin
                       else 'OK'
                     end,
                     format('%s pending%s%s', v_stats.available,
-                           coalesce(format(', oldest %s s', round(v_stats.oldest_seconds::numeric, 1)), ''),
+                           coalesce(', oldest ' || round(v_stats.oldest_seconds::numeric, 1) || ' s', ''),
                            case when v_queue.paused_at is not null then ', paused' else '' end))::millrace.queue_health;
   end loop;
   select count(*)

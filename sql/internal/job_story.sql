@@ -37,7 +37,9 @@ begin
     from millrace.job j
    cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
    where j.job_id = p_id;
-  return jsonb_strip_nulls(v_story) || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
+  -- Not jsonb_strip_nulls: it would reach into args and meta.
+  v_story := (select jsonb_object_agg(e.key, e.value) from jsonb_each(v_story) e where e.value <> 'null');
+  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
          || coalesce((select jsonb_build_object('result', r.payload_result)
                         from millrace.result r
                        where r.job_id = p_id
