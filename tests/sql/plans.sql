@@ -1,0 +1,162 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Plans: made on an empty log, they must hold when there are many rows and nobody has analyzed. What a call reads is counted, with the
+-- counters that the server keeps of the current transaction.
+\ir lib/helpers.psql
+select no_plan();
+
+-- Statistics stay as they are on an empty table.
+do $$
+declare
+  v_leaf regclass;
+begin
+  for v_leaf in select c.oid from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r' loop
+    execute format('alter table %s set (autovacuum_enabled = off)', v_leaf);
+  end loop;
+end $$;
+
+-- Sequential scans of leaves, and rows fetched through indexes, by table, since the transaction began.
+create function t.counters()
+returns jsonb
+language sql
+volatile
+as $$
+  select jsonb_build_object('seq', coalesce(sum(s.seq_scan), 0), 'seq_rows', coalesce(sum(s.seq_tup_read), 0))
+         || coalesce((select jsonb_object_agg(r.name, r.n)
+                        from (select split_part(s.relname, '_', 1) as name, sum(coalesce(s.idx_tup_fetch, 0)) as n
+                                from pg_stat_xact_user_tables s
+                               where s.schemaname = 'millrace'
+                               group by 1) r), '{}')
+    from pg_stat_xact_user_tables s
+   where s.schemaname = 'millrace'
+     and s.relname ~ '^(job|claim|delayed|dead|tally|result|archive)_'
+$$;
+-- What one statement added to them.
+create function t.cost(p_sql text)
+returns jsonb
+language plpgsql
+as $$
+declare
+  v_before jsonb := t.counters();
+  v_after  jsonb;
+begin
+  execute p_sql;
+  v_after := t.counters();
+  return (select jsonb_object_agg(a.key, a.value::bigint - coalesce((v_before ->> a.key)::bigint, 0)) from jsonb_each_text(v_after) a);
+end $$;
+-- One test: no sequential scan of a leaf, and no more rows than said.
+create function t.cheap(p_cost jsonb, p_most jsonb, p_name text)
+returns text
+language plpgsql
+as $$
+declare
+  v_bad  text;
+  v_test text;
+begin
+  select string_agg(format('%s: %s, at most %s', m.key, coalesce(p_cost ->> m.key, '0'), m.value), '; ')
+    into v_bad
+    from jsonb_each_text(p_most || '{"seq": 0, "seq_rows": 0}') m
+   where (p_cost ->> m.key)::bigint > m.value::bigint;
+  v_test := ok(v_bad is null, p_name);
+  return case when v_bad is null then v_test else v_test || E'\n' || diag(v_bad) end;
+end $$;
+-- Makes the next claim do its slice of promotion and rescue.
+create function t.due() returns void language sql as $$ select setval('millrace.upkeep_clock', 0) $$;
+
+-- The counters count: without this everything below would pass.
+select ok((t.cost('select count(*) from millrace.segment g where g.seg >= 0') ->> 'segment') is not null, 'there are counters');
+select t.put(t.at('0'), 'probe', 10)
+\gset
+select ok((t.cost('select count(*) from millrace.job_1') ->> 'seq_rows')::int >= 10, 'a sequential scan is seen');
+
+-- ---- every plan is made on an empty log, in this session ----
+select millrace.set_queue('q', '{}'), millrace.set_queue('two', '{}')
+\gset
+select count(*) from millrace.claim('q', 'w', 100)
+\gset
+insert into t.got select 'warm', 1, c.* from (select millrace.enqueue('k', queue => 'q')) e cross join millrace.claim('q') c;
+insert into t.got select 'warm', 1, c.* from millrace.claim('q', lease_for => '1 hour') c;
+select millrace.complete(t.lease('warm'))
+\gset
+select count(*) from millrace.enqueue_many('k', array['{}', '{}', '{}', '{}']::jsonb[], 'q')
+\gset
+insert into t.got select 'warm2', 1, c.* from millrace.claim('q', 'w', 4, '1 hour') c;
+select millrace.complete(t.lease('warm2'), (t.ids('warm2'))[1:1]), millrace.fail(t.lease('warm2'), (t.ids('warm2'))[2], 'e', '1 day'), millrace.release(t.lease('warm2'), (t.ids('warm2'))[3:3]),
+       (millrace.heartbeat(t.lease('warm2'))).lease_until, millrace.complete(t.lease('warm2')), millrace.depth('q'), (select count(*) from millrace.stats('q'))
+\gset
+insert into t.got select 'warm3', 1, c.* from millrace.claim('q') c;
+select millrace.complete(t.lease('warm3')), millrace.job((t.ids('warm3'))[1]) ->> 'status' as status
+\gset
+select t.due()
+\gset
+select count(*) from millrace.claim('two')
+\gset
+
+-- ---- then 20,000 jobs, 2,000 claims and 20,000 delayed jobs, and no analyze ----
+select count(*) from millrace.enqueue_many('k', array(select jsonb_build_object('i', i) from generate_series(1, 20000) i), 'q')
+\gset
+select count(*) from millrace.enqueue_many('k', array(select jsonb_build_object('i', i) from generate_series(1, 2000) i), 'q', 10)
+\gset
+select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[20000]), 'later', 50, now() + interval '3 days')
+\gset
+select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[20000]), 'later', 50, now() + interval '10 minutes')
+\gset
+-- Many small claims: open ones, and finished ones.
+create procedure t.many_claims(p_n int)
+language plpgsql
+as $$
+declare
+  v_lease text;
+begin
+  for i in 1 .. p_n loop
+    select c.lease into v_lease from millrace.claim('q', 'w', 1, '1 hour') c;
+    if i % 2 = 0 then
+      perform millrace.complete(v_lease);
+    end if;
+    commit;
+  end loop;
+end $$;
+call t.many_claims(2000);
+select is((select count(*) from millrace.claim k where k.status = 'r'), 1000::bigint, 'a thousand open claims among two thousand');
+select is((select coalesce(max(c.reltuples), -1) <= 0 from pg_class c where c.oid = 'millrace.job_1'::regclass), true, 'the planner knows of no rows');
+
+-- ---- the calls ----
+select t.cheap(t.cost($$ insert into t.got select 'b1', row_number() over (), c.* from millrace.claim('q', 'w', 100, '1 hour') c $$), '{"job": 110, "claim": 12, "delayed": 0, "tally": 2}', 'claim of 100 from 20,000');
+select is(cardinality(t.ids('b1')), 100, 'it got them');
+select t.cheap(t.cost($$ insert into t.got select 'b2', row_number() over (), c.* from millrace.claim('q', 'w', 100, '1 hour') c $$), '{"job": 110, "claim": 12}', 'the next claim');
+select t.cheap(t.cost($$ insert into t.got select 'b3', row_number() over (), c.* from millrace.claim('q', 'w', 1, '1 hour') c $$), '{"job": 6, "claim": 12}', 'claim of one');
+select t.cheap(t.cost($$ select count(*) from millrace.claim('two') $$), '{"job": 2, "claim": 12, "delayed": 0}', 'an empty claim beside them');
+select t.cheap(t.cost($$ select millrace.complete(t.lease('b1')) $$), '{"job": 0, "claim": 3}', 'complete of a batch');
+select t.cheap(t.cost($$ select millrace.complete(t.lease('b2'), (t.ids('b2'))[1:1]) $$), '{"job": 0, "claim": 5}', 'complete of one in a batch');
+select t.cheap(t.cost($$ select millrace.fail(t.lease('b2'), (t.ids('b2'))[2], 'e') $$), '{"job": 3, "claim": 5}', 'fail');
+select t.cheap(t.cost($$ select millrace.release(t.lease('b2'), (t.ids('b2'))[3:3]) $$), '{"job": 3, "claim": 5}', 'release');
+select t.cheap(t.cost($$ select millrace.requeue(t.lease('b2'), (t.ids('b2'))[4]) $$), '{"job": 3, "claim": 5}', 'requeue');
+select t.cheap(t.cost($$ select millrace.heartbeat(t.lease('b2')) $$), '{"job": 0, "claim": 3}', 'heartbeat');
+select t.cheap(t.cost($$ select millrace.finish(t.lease('b2'), jsonb_build_array(jsonb_build_object('id', (t.ids('b2'))[5], 'outcome', 'completed'))) $$), '{"job": 0, "claim": 5}', 'finish');
+select t.cheap(t.cost($$ select millrace.job((t.ids('b2'))[6]) $$), '{"job": 8, "claim": 200, "delayed": 2}', 'job: a story');
+select t.cheap(t.cost($$ select millrace.enqueue('k', queue => 'q') $$), '{"job": 0, "claim": 0, "delayed": 0}', 'enqueue');
+select t.cheap(t.cost($$ select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'q') $$), '{"job": 0, "claim": 0}', 'enqueue_many');
+-- Depth: each job is counted once; from then on the depth costs what came since.
+select millrace.depth('q')
+\gset
+select setval('millrace.upkeep_clock', millrace.epoch_ms(clock_timestamp()))
+\gset
+select t.cheap(t.cost($$ select millrace.depth('q') $$), '{"job": 10, "claim": 2100}', 'depth, once counted');
+-- Promote: a hundred that are due among 40,000.
+select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'soon', 50, clock_timestamp() + interval '1 millisecond')
+\gset
+select pg_sleep(0.005)
+\gset
+select t.due()
+\gset
+select t.cheap(t.cost($$ select count(*) from millrace.claim('two') $$), '{"delayed": 500, "job": 250, "claim": 20}', 'promotion of a hundred among forty thousand');
+select is((select count(*) from millrace.claim('soon', 'w', 200)), 100::bigint, 'they were promoted');
+-- Rescue: one lease that has expired among a thousand that have not.
+insert into t.got select 'r', 1, c.* from millrace.claim('q', 'w', 5, '1 millisecond') c;
+select pg_sleep(0.005)
+\gset
+select t.due()
+\gset
+select t.cheap(t.cost($$ select count(*) from millrace.claim('two') $$), '{"claim": 700, "job": 20, "delayed": 5}', 'rescue of one lease among a thousand');
+select throws_ok(format('select millrace.complete(%L)', t.lease('r')), 'MR001', null, 'it was rescued');
+
+select * from finish();
