@@ -232,6 +232,8 @@ select t.claim('live', t.at('800 s'), 'lost', 2, '1 hour'), t.claim('done', t.at
 select millrace.complete_at(t.at('801 s'), t.lease('done'), null, null)
 \gset
 select is(t.duty(t.at('806 s'), 'rescue'), 2::bigint, 'one lease is rescued');
+select t.all_rows() as before
+\gset
 create temp table bad_lease as
 select * from (values
   ('null', null), ('empty', ''), ('words', 'lease'), ('dots', '...'), ('negative', '-1.1.1.' || gen_random_uuid()), ('no token', '1.1.1.'),
@@ -261,6 +263,7 @@ select t.refused(format('select millrace.finish(%L, ''[{"id": %s, "outcome": "co
                  'MR003', 'is not in lease', 'finish with one id of another lease');
 select t.refused(format('select millrace.complete(%L, array[%s, %s])', t.lease('live'), (t.ids('live'))[1], (t.ids('done'))[1]), 'MR003', 'is not in lease', 'complete with one id of another lease');
 select t.refused(format('select millrace.complete(%1$L, array[%2$s, %2$s])', t.lease('live'), (t.ids('live'))[1]), 'MR001', 'is lost', 'an id given twice');
+select is(t.all_rows(), :'before', 'all this has changed nothing');
 select is(millrace.complete_at(t.at('807 s'), t.lease('live'), (t.ids('live'))[1:1], null), 1, 'the live lease is not hurt by all that');
 select t.refused(format(c, t.lease('live'), (t.ids('live'))[1]), 'MR001', 'is lost', 'finished already: ' || c)
   from unnest(array['select millrace.complete(%L, array[%s])', 'select millrace.fail(%L, %s, ''e'')', 'select millrace.requeue(%L, %s)', 'select millrace.release(%L, array[%s])']) c;
