@@ -63,12 +63,12 @@ static void report_rest(PGconn *conn, struct upkeep_done done)
     report_figure("segment_table_bytes", db_number(conn, "select pg_total_relation_size('millrace.segment')"));
 }
 
-static void disk_alone(long jobs)
+static void disk_alone(long jobs, int retention_s)
 {
     const char *database = "bench_disk";
     db_create(database);
     PGconn *conn = db_open(database);
-    db_run(conn, "select millrace.set_queue('short', '{\"retention\": \"5 seconds\"}')");
+    db_run(conn, "select millrace.set_queue('short', '{\"retention\": \"%d seconds\"}')", retention_s);
     double empty = db_number(conn, "select bench.size()");
     upkeep_start(database, 200);
     run_through(database, jobs);
@@ -91,12 +91,12 @@ static void disk_alone(long jobs)
     db_drop(database);
 }
 
-static void disk_with_holders(long jobs, long kept)
+static void disk_with_holders(long jobs, long kept, int retention_s)
 {
     const char *database = "bench_disk";
     db_create(database);
     PGconn *conn = db_open(database);
-    db_run(conn, "select millrace.set_queue('short', '{\"retention\": \"5 seconds\"}')");
+    db_run(conn, "select millrace.set_queue('short', '{\"retention\": \"%d seconds\"}')", retention_s);
     db_run(conn, "select millrace.set_queue('long', '{\"retention\": \"30 days\"}')");
     double empty = db_number(conn, "select bench.size()");
     db_run(conn, "call bench.fill('paused', 500, 500, true)");
@@ -145,9 +145,10 @@ static void disk_with_holders(long jobs, long kept)
 
 void item_disk(bool small)
 {
-    long jobs = small ? 40000 : 5000000;
+    long jobs = small ? 20000 : 5000000;
+    int retention_s = small ? 1 : 5;
     db_set("autovacuum", "off");
-    disk_alone(jobs);
-    disk_with_holders(jobs, small ? 2000 : 50000);
+    disk_alone(jobs, retention_s);
+    disk_with_holders(jobs, small ? 2000 : 50000, retention_s);
     db_set("autovacuum", NULL);
 }

@@ -186,6 +186,9 @@ begin
   for q in 0 .. 19 loop
     perform millrace.set_queue('q' || q, jsonb_build_object('retention', case when q = 0 then '30 days' else '24 hours' end));
   end loop;
+  update millrace.segment g
+     set closed_at = v_start
+   where g.seg = 0;
   commit;
   for d in 1 .. p_days loop
     v_now := v_start + make_interval(days => d - 1);

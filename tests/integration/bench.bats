@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# The benchmarks, scaled down: that they run, and that what does not depend on time holds.
+# No test here looks at a time or a rate.
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+
+# One run for all tests: starting the server costs more than the items.
+setup_file()
+{
+    [ -x "${MR_BIN%/*}/bench/cost" ] || skip 'libpq is older than 14'
+    export OUT=$MR_SCRATCH/out ERR=$MR_SCRATCH/err
+    local status=0
+    "$MR_ROOT/bench/run" --small wal disk plans depth >"$OUT" 2>"$ERR" || status=$?
+    echo "$status" >"$MR_SCRATCH/status"
+}
+
+setup()
+{
+    cat "$OUT"
+    tail -n 5 "$ERR"
+}
+
+# The object of a check is there and its bar was kept.
+kept()
+{
+    grep -F "\"name\": \"$1\"" "$OUT" | grep -F '"ok": true' >/dev/null
+}
+
+# The object of a check is there, whatever its value.
+told()
+{
+    grep -E "\"name\": \"$1\".*\"bar\": .*\"ok\": (true|false)" "$OUT" >/dev/null
+}
+
+# A number in the object of a check: figure NAME KEY
+figure()
+{
+    grep -F "\"name\": \"$1\"" "$OUT" | sed -n "s/.*\"$2\": \([-+.e0-9]*\).*/\1/p"
+}
+
+@test "WAL bytes a job stay below their bars, and below the textbook's" {
+    kept wal.claim_complete
+    kept wal.life
+    kept wal.one_by_one
+    awk -v ours="$(figure wal.life bytes_a_job)" -v theirs="$(figure wal.life textbook_bytes_a_job)" \
+        'BEGIN { exit !(ours > 0 && ours * 2 < theirs) }'
+}
+
+@test "the disk is given back, and what is held bounds what stays" {
+    kept disk.returns
+    kept disk.holders
+    kept disk.archived
+    awk -v n="$(figure disk.returns retired)" 'BEGIN { exit !(n > 0) }'
+}
+
+@test "no inner statement scans a leaf as a whole" {
+    kept plans
+    awk -v n="$(figure plans statements)" 'BEGIN { exit !(n > 20) }'
+    for title in claim complete promote rescue; do
+        grep -q "^==== $title\$" "${MR_BIN%/*}/bench/plans.txt"
+    done
+}
+
+@test "an item that measures time tells its figures and is not judged" {
+    told depth
+    grep -q '"kind": "time"' "$OUT"
+}
+
+@test "a smoke run succeeds when every bar of structure is kept" {
+    [ "$(cat "$MR_SCRATCH/status")" -eq 0 ]
+}
+
+@test "an unknown item is refused" {
+    run "${MR_BIN%/*}/bench/cost" no_such_item
+    [ "$status" -eq 2 ]
+    [[ $output == *usage* ]]
+}
