@@ -21,6 +21,16 @@ begin
     perform millrace.refuse(format('changes has the unknown key %s', quote_literal(v_bad)),
       format('Keys are %s; state and blob are arguments of their own.', array_to_string(c_changes, ', ')));
   end if;
+  select e.key
+    into v_bad
+    from jsonb_each(p_changes) e
+   where jsonb_typeof(e.value) in ('object', 'array')
+     and e.key not in ('args', 'meta')
+   limit 1;
+  if found then
+    perform millrace.refuse(format('changes: %s must not be an %s', v_bad, jsonb_typeof(p_changes -> v_bad)),
+      'Only args and meta may be objects or arrays.');
+  end if;
   select c
     into v_bad
     from unnest(p_clear) c

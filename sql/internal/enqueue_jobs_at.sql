@@ -18,18 +18,22 @@ begin
   if jsonb_array_length(p_jobs) = 0 then
     return;
   end if;
-  select e.ord, jsonb_typeof(e.job) as type, k.option
+  select e.ord, jsonb_typeof(e.job) as type, k.option, k.shape
     into v_bad
     from jsonb_array_elements(p_jobs) with ordinality e(job, ord)
-    left join lateral (select o as option
-                         from jsonb_object_keys(case when jsonb_typeof(e.job) = 'object' then e.job else '{}' end) o
-                        where o <> all (c_options)
+    left join lateral (select o.key as option, case when o.key = any (c_options) then jsonb_typeof(o.value) end as shape
+                         from jsonb_each(case when jsonb_typeof(e.job) = 'object' then e.job else '{}' end) o
+                        where o.key <> all (c_options)
+                           or (jsonb_typeof(o.value) in ('object', 'array') and o.key not in ('args', 'meta'))
                         limit 1) k on true
    where jsonb_typeof(e.job) <> 'object'
       or k.option is not null
    order by e.ord
    limit 1;
-  if v_bad.option is not null then
+  if v_bad.shape is not null then
+    perform millrace.refuse(format('job %s: %s must not be an %s', v_bad.ord, v_bad.option, v_bad.shape),
+      'Only args and meta may be objects or arrays.');
+  elsif v_bad.option is not null then
     perform millrace.refuse(format('job %s has the unknown option %s', v_bad.ord, quote_literal(v_bad.option)),
       format('Options are %s.', array_to_string(c_options, ', ')));
   elsif v_bad.type is not null then

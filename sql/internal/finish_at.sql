@@ -30,6 +30,7 @@ begin
         or e.value ->> 'outcome' is null
         or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued')
         or jsonb_typeof(e.value -> 'clear') <> 'array'
+        or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
      limit 1;
     if found then
       perform millrace.refuse(format('outcomes has a wrong entry: id %s, outcome %s%s', coalesce(v_one.id, 'null'),
