@@ -49,8 +49,7 @@ dump_live()
     wait_until 30 test "$(sql 'select count(*) from app.sent')" -gt "$jobs_before"
     kill "${pids[@]}"
     wait "${pids[@]}" || true
-    run grep -il 'error\|aborted' "$MR_SCRATCH"/{writer,worker,upkeep}.log
-    [ -z "$output" ] || { cat $output >&2; return 1; }
+    run ! grep -i 'error\|aborted' "$MR_SCRATCH"/{writer,worker,upkeep}.log
 }
 
 new_db()
@@ -64,23 +63,21 @@ burn_xids()
     sql "call app.burn_xids($1)"
 }
 
-# The public functions, each with arguments that are fine; a lease that the dump knows as running.
+# The public functions, each with arguments that are fine. $1 is a lease that the dump knows as running.
 calls()
 {
-    local lease
-    lease=$(sql "select lease from app.held h where not exists (select from app.done d where d.lease = h.lease or d.id = h.id) and worker = 2 limit 1")
     cat <<CALLS
 enqueue('k')
 enqueue_many('k', array['{}']::jsonb[])
 enqueue_jobs('[{"kind": "k"}]')
 claim('narrow')
-complete('$lease')
-complete_many(array['$lease'])
-fail('$lease', 1, 'e')
-finish('$lease', '[]')
-requeue('$lease', 1)
-release('$lease')
-heartbeat('$lease')
+complete('$1')
+complete_many(array['$1'])
+fail('$1', 1, 'e')
+finish('$1', '[]')
+requeue('$1', 1)
+release('$1')
+heartbeat('$1')
 wait_channel('narrow', 'w')
 maintain()
 set_queue('narrow', '{}')
@@ -101,22 +98,47 @@ health()
 CALLS
 }
 
+# Prints the calls that did not fail with SQLSTATE $1, and with a hint like $2.
+not_refused()
+{
+    psql -X -q -A -t -v ON_ERROR_STOP=1 -v state="$1" -v hint="$2" <<'SQL'
+create temporary table call (statement text, state text, hint text);
+\copy call (statement) from program 'cat "$MR_SCRATCH/calls"'
+select format($$
+do $do$
+declare
+  v_state text := 'none';
+  v_hint  text := '';
+begin
+  begin
+    execute %1$L;
+  exception when others then
+    get stacked diagnostics v_state = returned_sqlstate, v_hint = pg_exception_hint;
+  end;
+  update call set state = v_state, hint = v_hint where statement = %1$L;
+end $do$ $$, statement)
+  from call \gexec
+select state, statement from call where state is distinct from :'state' or hint not like :'hint';
+SQL
+}
+
 all_refuse()
 {
-    local call out
-    while read -r call; do
-        out=$(psql -X -q -v VERBOSITY=verbose -c "select * from millrace.$call" 2>&1) && { echo "did not refuse: $call"; return 1; }
-        [[ $out == *'ERROR:  MR004:'*'HINT:  Run "millrace migrate"'* ]] || { echo "$call: $out"; return 1; }
-    done < <(calls)
+    local lease
+    lease=$(sql "select lease from app.held where worker = 2 and id not in (select id from app.done) limit 1")
+    [ -n "$lease" ]
+    calls "$lease" | sed 's/^/select * from millrace./' >"$MR_SCRATCH/calls"
+    run -0 not_refused MR004 'Run "millrace migrate"%'
+    [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
 leases_are_void()
 {
-    local lease
-    for lease in $(sql "select distinct lease from app.held where id in (select id from app.got) or id in (select id from app.done) limit 20"); do
-        run psql -X -q -v VERBOSITY=sqlstate -c "select millrace.complete('$lease')"
-        [ "$status" -eq 1 ] && [[ $output == *MR001* ]] || { echo "$lease: $output"; return 1; }
-    done
+    sql "select distinct format('select millrace.complete(%L)', lease) from app.held
+          where id in (select id from app.got) or id in (select id from app.done)" >"$MR_SCRATCH/calls"
+    [ "$(wc -l <"$MR_SCRATCH/calls")" -gt 20 ]
+    run -0 not_refused MR001 'Nothing was changed.%'
+    [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
 # Everything there is to deliver is delivered, also what was delayed, and the books agree.
@@ -154,28 +176,26 @@ is_at_home_after_migrate()
 }
 
 @test "every public function is among those that are tried" {
-    new_db names
-    "$MR_BIN" migrate
-    sql 'create schema app; create table app.held (lease text, id bigint, worker int); create table app.done (lease text, id bigint)'
-    diff <(calls | sed 's/(.*//' | sort) \
+    PGHOST=$MR_PGHOST PGPORT=$MR_PGPORT
+    fresh_db
+    diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
                   and p.proname <> all ('{job_standing,worker_list,cancel,pause_job,resume_job,run_now}') order by 1")
-}
-
-@test "the dump is what it should be: live, many segments, all kinds of jobs" {
-    new_db look
-    pg_restore -d look "$DUMP" || true
-    [ "$(sql 'select count(distinct seg) >= 6 from millrace.job')" = t ]
-    [ "$(sql 'select count(distinct lane) >= 7 from millrace.job')" = t ]
-    [ "$(sql "select count(*) > 0 from millrace.claim where status = 'r' and holder like 'worker 1_'")" = t ]
-    [ "$(sql 'select count(*) from millrace.dead')" -eq 2 ]
-    [ "$(sql 'select count(*) from millrace.delayed')" -eq 7 ]
+    drop_db
 }
 
 @test "restored into a cluster with smaller transaction ids" {
     new_db younger
-    pg_restore -d younger "$DUMP" || true
+    # The roles are not there yet: errors about grants, and nothing else.
+    pg_restore -d younger "$DUMP" 2>"$MR_SCRATCH/restore.log" || true
+    run grep '^pg_restore: error' "$MR_SCRATCH/restore.log"
+    [ "$(grep -vc 'role "millrace_[a-z]*" does not exist' <<<"$output")" -eq 0 ] || { echo "$output"; return 1; }
+    # A live dump: many segments and lanes, running jobs of the load among others.
+    [ "$(sql 'select count(distinct seg) >= 6 and count(distinct lane) >= 7 from millrace.job')" = t ]
+    [ "$(sql "select count(*) > 0 from millrace.claim where status = 'r' and holder like 'worker 1_'")" = t ]
+    [ "$(sql 'select count(*) from millrace.dead')" -eq 2 ]
+    [ "$(sql 'select count(*) from millrace.delayed')" -eq 7 ]
     [ "$(sql 'select min(xid::text::bigint) > pg_current_xact_id()::text::bigint from millrace.job')" = t ]
     all_refuse
     is_at_home_after_migrate
@@ -202,7 +222,7 @@ is_at_home_after_migrate()
     new_db older
     pg_restore -d older "$DUMP"
     while [ "$(sql 'select max(xid::text::bigint) + 1000 > pg_current_xact_id()::text::bigint from millrace.job')" = t ]; do
-        burn_xids 50000
+        burn_xids 20000
     done
     all_refuse
     is_at_home_after_migrate

@@ -3,7 +3,7 @@
 select millrace.set_queue('narrow', '{}');
 select millrace.set_queue('wide', '{"parts": 4}');
 select millrace.set_retry('work', max_attempts => 2, jitter => 0);
-call app.burn_xids(150000);
+call app.burn_xids(40000);
 -- So that the first rotation is due.
 update millrace.segment set closed_at = closed_at - interval '1 day';
 -- Five rounds, a segment each.
