@@ -283,7 +283,7 @@ static void act(struct session *s, struct lease *lease, struct abandoned *abando
 	else if (kind < 81 && fail_one(s, lease, kind != 80) != ANSWER_VOID)
 		complete_surely(s, lease);
 	else if (kind >= 81 && kind < 85 &&
-	         part(s, lease, 0, (lease->n + 3) / 4, 'r', "select millrace.release($1, $2::bigint[])") != ANSWER_VOID)
+	         part(s, lease, 0, lease->n < 20 ? (lease->n + 3) / 4 : 5, 'r', "select millrace.release($1, $2::bigint[])") != ANSWER_VOID)
 		complete_surely(s, lease);
 	else if (kind >= 85 && kind < 88 && requeue_one(s, lease) != ANSWER_VOID)
 		complete_surely(s, lease);
@@ -303,10 +303,13 @@ static void one_lease(struct session *s, struct lease *lease, struct abandoned *
 	int kind = session_random(s, 100), max = sizes[session_random(s, 6)];
 	bool draining = !atomic_load(&course.writing);
 	bool in_vain = !draining && session_random(s, 20) == 0;
-	/* The lease of one in fourteen is short, because it will be abandoned. */
-	int lease_ms = kind >= 93 ? course.opt.lease_ms : 60000;
+	/* The lease of one in fourteen is short, because it will be abandoned; with faults any session may vanish. */
+	int lease_ms = kind >= 93 || course.opt.faults ? course.opt.lease_ms : 60000;
 	enum answer answer;
 
+	/* Rescue goes job by job: what is abandoned is kept small, so that the run is about races and not about that. */
+	if (kind >= 93 && max > 20)
+		max = 20;
 	answer = session_do(s, "begin");
 	if (answer == ANSWER_OK)
 		answer = claim(s, lease, queue_names[session_random(s, QUEUES - 1)], draining ? 1000 : max, lease_ms);

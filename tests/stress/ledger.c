@@ -27,6 +27,7 @@ struct account {
 	atomic_uchar completed;
 	atomic_uchar dead;
 	atomic_uchar unclear; /* a finish whose answer was lost */
+	atomic_uchar unknown; /* transactions with this id whose commit got no answer */
 };
 
 struct group {
@@ -90,6 +91,8 @@ void ledger_unknown(const int64_t *ids, int n)
 		fatal("out of memory");
 	group->n = n;
 	memcpy(group->ids, ids, (size_t)n * sizeof(*ids));
+	for (int i = 0; i < n; i++)
+		atomic_fetch_add(&account_of(ids[i])->unknown, 1);
 	pthread_mutex_lock(&group_lock);
 	group->next = unknown_groups;
 	unknown_groups = group;
@@ -205,14 +208,23 @@ static void check_account(long id, const struct account *account)
 		      atomic_load(&account->returns), losses);
 }
 
+/*
+ * A transaction is there as a whole or not at all. Positions that left no trace before a crash are given out again: of a group
+ * whose ids were used by somebody else too nothing can be told.
+ */
 static void check_groups(void)
 {
 	for (struct group *group = unknown_groups; group; group = group->next) {
 		int seen = 0;
+		bool reused = false;
 
-		for (int i = 0; i < group->n; i++)
-			seen += atomic_load(&account_of(group->ids[i])->deliveries) > 0;
-		if (seen != 0 && seen != group->n)
+		for (int i = 0; i < group->n; i++) {
+			struct account *account = account_of(group->ids[i]);
+
+			seen += atomic_load(&account->deliveries) > 0;
+			reused = reused || atomic_load(&account->fate) != FATE_NONE || atomic_load(&account->unknown) > 1;
+		}
+		if (!reused && seen != 0 && seen != group->n)
 			fatal("a transaction was half committed: %d of its %d jobs were delivered, the first is %lld", seen, group->n,
 			      (long long)group->ids[0]);
 	}

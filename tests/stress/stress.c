@@ -24,6 +24,7 @@ struct course course = {
 		.deadline_s = 600,
 		.quiet_checks = 2,
 		.bulk = 100,
+		.backlog = 20000,
 	},
 };
 const char *const queue_names[QUEUES] = {"single", "parted", "ranks", "parted_ranks", "ordered"};
@@ -114,7 +115,7 @@ static void write_jobs(double deadline)
 	bool dumped = !course.opt.dump;
 	pthread_t dumper;
 
-	while (atomic_load(&ledger_committed_n) < course.opt.jobs) {
+	while (atomic_load(&ledger_committed_n) < course.opt.jobs || (course.opt.until && access(course.opt.until, F_OK) != 0)) {
 		long target = course.opt.jobs / (course.opt.quiet_checks + 1) * (checks + 1);
 
 		session_pause(10);
@@ -223,7 +224,7 @@ static void run(void)
 static void usage(void)
 {
 	fputs("usage: stress --dsn DSN [--jobs N] [--writers N] [--long-writers N] [--claimers N] [--keepers N] [--lease-ms N]\n"
-	      "              [--retention-s N] [--seconds N] [--quiet-checks N] [--bulk N] [--faults] [--dump COMMAND]\n",
+	      "              [--retention-s N] [--seconds N] [--quiet-checks N] [--bulk N] [--backlog N] [--faults] [--until FILE] [--dump COMMAND]\n",
 	      stderr);
 	exit(2);
 }
@@ -240,7 +241,7 @@ static long number(const char *text, long least)
 
 int main(int argc, char **argv)
 {
-	enum { DSN, JOBS, WRITERS, LONG_WRITERS, CLAIMERS, KEEPERS, LEASE_MS, RETENTION_S, SECONDS, QUIET_CHECKS, BULK, FAULTS, DUMP };
+	enum { DSN, JOBS, WRITERS, LONG_WRITERS, CLAIMERS, KEEPERS, LEASE_MS, RETENTION_S, SECONDS, QUIET_CHECKS, BULK, BACKLOG, FAULTS, UNTIL, DUMP };
 	static const struct option table[] = {
 		{"dsn", required_argument, NULL, DSN},
 		{"jobs", required_argument, NULL, JOBS},
@@ -253,7 +254,9 @@ int main(int argc, char **argv)
 		{"seconds", required_argument, NULL, SECONDS},
 		{"quiet-checks", required_argument, NULL, QUIET_CHECKS},
 		{"bulk", required_argument, NULL, BULK},
+		{"backlog", required_argument, NULL, BACKLOG},
 		{"faults", no_argument, NULL, FAULTS},
+		{"until", required_argument, NULL, UNTIL},
 		{"dump", required_argument, NULL, DUMP},
 		{NULL, 0, NULL, 0},
 	};
@@ -272,7 +275,9 @@ int main(int argc, char **argv)
 		case SECONDS: course.opt.deadline_s = (int)number(optarg, 1); break;
 		case QUIET_CHECKS: course.opt.quiet_checks = (int)number(optarg, 0); break;
 		case BULK: course.opt.bulk = (int)number(optarg, 1); break;
+		case BACKLOG: course.opt.backlog = (int)number(optarg, 1); break;
 		case FAULTS: course.opt.faults = true; break;
+		case UNTIL: course.opt.until = optarg; break;
 		case DUMP: course.opt.dump = optarg; break;
 		default: usage();
 		}

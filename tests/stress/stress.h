@@ -34,8 +34,10 @@ struct options {
 	int deadline_s;
 	int quiet_checks;
 	int bulk;
+	int backlog; /* jobs that may wait before the writers do */
 	bool faults; /* sessions and the server may die at any time */
 	const char *dump;
+	const char *until; /* a file: the writers go on until it exists */
 };
 
 struct course {

@@ -223,6 +223,16 @@ static void claim_and_enqueue(struct session *s, struct batch *batch)
 	conclude(s, batch, answer, false);
 }
 
+/* A deep backlog pins its segments, and then nothing rotates: the writers do not run away from the claimers. */
+static void wait_for_claimers(struct session *s)
+{
+	while (atomic_load(&ledger_committed_n) - atomic_load(&ledger_completed_n) > course.opt.backlog &&
+	       atomic_load(&course.writing)) {
+		session_safe_point(s);
+		session_pause(5);
+	}
+}
+
 void *writer_run(void *arg)
 {
 	struct session session;
@@ -235,6 +245,7 @@ void *writer_run(void *arg)
 		int kind = session_random(&session, 100);
 
 		session_safe_point(&session);
+		wait_for_claimers(&session);
 		if (kind < 80)
 			plain(&session, batch);
 		else if (kind < 90)
