@@ -77,6 +77,28 @@ begin
   return v_n;
 end $$;
 
+-- The finished jobs of a claim among those that are parked, before they go.
+create or replace function millrace.archive_parked(p_now timestamptz, p_claim millrace.claim)
+returns void
+language plpgsql
+as $$
+begin
+  insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
+                                holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
+                                payload_result, job_tenant, job_ref, job_source, trail)
+  select p_claim.finished_at, p_claim.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+         millrace.archive_slot(p_now, p_claim.finished_at + q.retention_time), j.attempt, j.attempts_limit,
+         coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c')::"char", p_claim.holder, p_claim.claimed_at, j.job_kind, j.payload_args,
+         j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+    from unnest(coalesce(p_claim.job_ids, p_claim.positions), p_claim.positions) with ordinality u(job_id, pos, ord)
+    join millrace.job j on j.slot = -1 and j.job_id = u.job_id and j.pos = u.pos
+    join millrace.queue q on q.queue_id = p_claim.lane >> 12
+    left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
+   where q.retention_time > millrace.log_retention()
+     and p_claim.finished_at + q.retention_time > p_now
+     and coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c') in ('c', 'x');
+end $$;
+
 -- The leaf of `archive` for the time a job may go: 0-31 by the day within 31 days, 32-63 by the month of thirty days after that.
 create or replace function millrace.archive_slot(p_now timestamptz, p_until timestamptz)
 returns int2

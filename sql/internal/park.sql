@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Moves what long leases still need off a segment that is about to go: their claims and their open jobs, to the leaves "parked".
 -- So a lease of six hours costs the size of its own jobs and pins nothing. Returns false when a claim is busy this moment.
-create or replace function millrace.park(p_segment millrace.segment)
+create or replace function millrace.park(p_now timestamptz, p_segment millrace.segment)
 returns boolean
 language plpgsql
 as $$
@@ -44,6 +44,11 @@ begin
   end loop;
   -- Jobs that were parked from an older segment while their claim stayed in this one go with the claim that ended.
   if exists (select from millrace.job j where j.slot = -1) then
+    perform millrace.archive_parked(p_now, k)
+       from millrace.claim k
+      where k.slot = p_segment.seg % 16
+        and k.min_seg < p_segment.seg
+        and k.status <> 'r';
     delete from millrace.job j
      using (select u.job_id, u.pos
               from millrace.claim k
@@ -76,6 +81,7 @@ begin
      limit 1000
        for update skip locked
   loop
+    perform millrace.archive_parked(p_now, v_claim);
     delete from millrace.job j
      where j.slot = -1
        and j.lane = v_claim.lane

@@ -29,7 +29,7 @@ begin
            or not millrace.segment_sealed(v_segment)
            or exists (select from millrace.segment_pinned_by(v_segment))
            or not millrace.lock_leaves(v_leaves, '50ms')
-           or not millrace.park(v_segment)
+           or not millrace.park(p_now, v_segment)
            or not millrace.truncate_leaves(v_leaves, false, '50ms');
     update millrace.segment g
        set truncated = true

@@ -341,6 +341,35 @@ select is((select count(*) from millrace.job j where j.slot = -1 and not exists 
 -- ---- archive ----
 select millrace.set_queue('keep', '{"retention": "60 days"}')
 \gset
+-- Jobs of a long lease were parked: they are archived from there.
+select t.open_seg() as seg
+\gset
+select t.put(t.at('240 days'), 'keep', 2)
+\gset
+select t.claim('parked', t.at('240 days'), 'keep', 2, '90 days', 'patient')
+\gset
+select t.put(t.at('240 days'), 'keep', 1, 60) as cross
+\gset
+select millrace.tick(t.at('240 days'))
+\gset
+select t.duty(t.at('240 days 3 hours'), 'rotate')
+\gset
+select t.claim('apart', t.at('240 days 3 hours'), 'keep', 1, '90 days', 'patient')
+\gset
+call t.retire(t.at('241 days 3 hours 1 s'), :seg);
+select is((select count(*) from millrace.job j where j.slot = -1 and j.job_id = any (t.ids('parked') || t.ids('apart'))), 3::bigint, 'three jobs of long leases are parked');
+select millrace.complete_at(t.at('242 days'), t.lease('parked'), (t.ids('parked'))[1:1], '{"r": 2}'), millrace.fail_at(t.at('242 days'), t.lease('parked'), (t.ids('parked'))[2], 'e', null, false, null),
+       millrace.complete_at(t.at('242 days'), t.lease('apart'), null, null), t.put(t.at('242 days'), 'busy', 1)
+\gset
+select t.duty(t.at('242 days 3 hours'), 'rotate')
+\gset
+call t.retire(t.at('246 days'), t.open_seg() - 1);
+call t.retire(t.at('248 days'), t.open_seg() - 1);
+select is((select count(*) from millrace.job j where j.slot = -1 and j.job_id = any (t.ids('parked') || t.ids('apart'))), 0::bigint, 'after the log''s retention they are gone from there');
+select is((select array_agg((a.job_id, a.outcome, a.finished_at, a.keep_until, a.holder, a.payload_result)::text order by a.job_id) from millrace.archive a where a.queue_id = t.qid('keep')),
+          array[((t.ids('parked'))[1], 'c', t.at('242 days'), t.at('302 days'), 'patient', '{"r": 2}'::jsonb)::text, ((t.ids('apart'))[1], 'c', t.at('242 days'), t.at('302 days'), 'patient', null::jsonb)::text],
+          'and those that completed are in the archive, once');
+select is((select array_agg(j.status order by j.id) from millrace.jobs j where j.id = any (t.ids('parked') || t.ids('apart'))), array['completed', 'dead', 'completed'], 'each is shown once');
 select t.open_seg() as seg
 \gset
 select millrace.enqueue_at(t.at('300 days'), 'k', '{"a": 1}', 'keep', 5, null, null, null, null, 'acme', 'ref-k', 7, '9 s', null, '{"m": 1}', '\x01', '\x02', 'src') as kept
