@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Refuses (MR004) when the schema was restored from another cluster, whose transaction ids mean nothing here.
--- The answer cannot change while a session lives, so it is remembered in a setting of the session.
+-- The answer is remembered in a setting of the session, by the oid of the table: it holds until the schema is made anew.
 create or replace function millrace.at_home()
 returns void
 language plpgsql
 as $$
 begin
-  if current_setting('millrace.at_home', true) = 'yes' then
+  if current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text then
     return;
   end if;
   if not exists (select
@@ -17,5 +17,5 @@ begin
       detail = 'Its logs speak of transaction ids of another history.',
       hint = 'Run "millrace migrate" once: it appends the undelivered jobs again and makes the schema at home here.';
   end if;
-  perform set_config('millrace.at_home', 'yes', false);
+  perform set_config('millrace.at_home', 'millrace.home'::regclass::oid::text, false);
 end $$;

@@ -5,13 +5,18 @@ returns bigint
 language plpgsql
 as $$
 declare
-  v_n bigint;
+  v_lane int;
+  v_n    bigint;
 begin
   perform pg_current_xact_id();
-  perform millrace.lane_register(d.lane & ~31)
-     from (select distinct d.lane
-             from millrace.dead d
-            where d.job_id = any (p_ids)) d;
+  for v_lane in
+    select distinct d.lane & ~31
+      from millrace.dead d
+     where d.job_id = any (p_ids)
+  loop
+    perform millrace.lane_register(v_lane);
+    perform millrace.wake(v_lane >> 12, p_now);
+  end loop;
   with gone as (
     delete from millrace.dead d
      where d.job_id = any (p_ids)
@@ -28,8 +33,5 @@ begin
                     join millrace.queue q on q.queue_id = d.queue_id
                    order by d.died_at, d.job_id) s) o;
   get diagnostics v_n = row_count;
-  perform millrace.wake(q.queue_id, p_now)
-     from millrace.queue q
-    where v_n > 0;
   return v_n;
 end $$;

@@ -72,7 +72,10 @@ begin
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0);
-  update millrace.home h
-     set system_id = (select c.system_identifier from pg_control_system() c);
+  insert into millrace.home (system_id)
+  select c.system_identifier
+    from pg_control_system() c
+      on conflict on constraint home_pk do update
+     set system_id = excluded.system_id;
   return v_n;
 end $$;
