@@ -38,12 +38,14 @@ begin
   return v_n;
 end $$;
 
--- The finished jobs in some blocks of a segment's leaf.
+-- The finished jobs in some blocks of a segment's leaf. Positions are not indexed by themselves: a nested loop would walk a whole lane
+-- for each job, and without statistics it looks cheap. Hence none, and the list of a claim is unfolded without one.
 create or replace function millrace.archive_blocks(p_now timestamptz, p_segment millrace.segment, p_keep interval, p_from bigint, p_to bigint)
 returns bigint
 language plpgsql
 set enable_seqscan = on
 set enable_bitmapscan = on
+set enable_nestloop = off
 as $$
 declare
   v_n bigint;
@@ -52,25 +54,26 @@ begin
     insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
                                   holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                   payload_result, job_tenant, job_ref, job_source, trail)
-    select f.finished_at, f.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
-           millrace.archive_slot($1, f.finished_at + q.retention_time), j.attempt, j.attempts_limit, f.letter, f.holder, f.claimed_at,
+    select f.finished_at, f.finished_at + f.retention_time, j.job_id, j.created_at, f.queue_id, j.lane,
+           millrace.archive_slot($1, f.finished_at + f.retention_time), j.attempt, j.attempts_limit, f.letter, f.holder, f.claimed_at,
            j.job_kind, j.payload_args, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant,
            j.job_ref, j.job_source, j.trail
       from millrace.job_%1$s j
-      join millrace.queue q on q.queue_id = j.lane >> 12
-      join (select k.lane, u.pos, k.holder, k.claimed_at, k.finished_at,
-                   case when k.outcome is null then 'c' else substr(k.outcome, u.ord::int, 1) end::"char" as letter
-              from millrace.claim k
-             cross join lateral unnest(k.positions) with ordinality u(pos, ord)
-             where k.min_seg <= $2
-               and k.last_seg >= $2
-               and k.status in ('d', 'l')) f on f.lane = j.lane and f.pos = j.pos
+      join (select p.lane, p.pos, p.holder, p.claimed_at, p.finished_at, p.queue_id, p.retention_time,
+                   case when p.outcome is null then 'c' else substr(p.outcome, p.ord, 1) end::"char" as letter
+              from (select k.lane, k.holder, k.claimed_at, k.finished_at, k.outcome, q.queue_id, q.retention_time,
+                           unnest(k.positions) as pos, generate_subscripts(k.positions, 1) as ord
+                      from millrace.claim k
+                      join millrace.queue q on q.queue_id = k.lane >> 12
+                     where k.min_seg <= $2
+                       and k.last_seg >= $2
+                       and k.status in ('d', 'l')
+                       and q.retention_time > $3
+                       and k.finished_at + q.retention_time > $1) p) f on f.lane = j.lane and f.pos = j.pos
       left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
      where j.ctid >= '(%2$s,0)'::tid
        and j.ctid < '(%3$s,0)'::tid
-       and q.retention_time > $3
-       and f.letter in ('c', 'x')
-       and f.finished_at + q.retention_time > $1 $sql$,
+       and f.letter in ('c', 'x') $sql$,
     p_segment.seg % 16, p_from, least(p_to, 4294967294))
     using p_now, p_segment.seg, p_keep;
   get diagnostics v_n = row_count;
