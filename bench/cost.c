@@ -22,14 +22,16 @@ struct item {
 
 static const struct item items[] = {
     {"wal", item_wal, "WAL bytes a job", false},
-    {"history", item_history, "claim rate with a full ring, an archive and 200 lanes, over a fresh schema", false},
+    {"history", item_history,
+     "claim rate with a full ring, an archive and 200 lanes, over a fresh schema", false},
     {"depth", item_depth, "drain rate 2,000,000 deep over 10,000 deep", false},
     {"snapshot", item_snapshot, "drain rate under a held snapshot, last fifth over first", false},
     {"empty", item_empty, "time of an empty claim behind 10 million finished jobs", true},
     {"plans", item_plans, "plans of claim, complete, promote, rescue at 10 million rows", true},
     {"depthcall", item_depthcall, "time of depth() at 5 million over 5 thousand", false},
     {"disk", item_disk, "size on disk after 5 million jobs in and out", false},
-    {"enqueue_wait", item_enqueue_wait, "p99 of enqueue during a dump with rotation, over without", false},
+    {"enqueue_wait", item_enqueue_wait, "p99 of enqueue during a dump with rotation, over without",
+     false},
 };
 
 enum {

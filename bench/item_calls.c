@@ -26,7 +26,8 @@ static void in_and_out(long jobs)
     char statement[256];
     struct job_thread *filler[FILLERS];
     PGconn *conn = db_open(BIG_DATABASE);
-    snprintf(statement, sizeof statement, "call bench.fill('big', %ld, %d, false)", jobs / FILLERS, BIG_CHUNK);
+    snprintf(statement, sizeof statement, "call bench.fill('big', %ld, %d, false)", jobs / FILLERS,
+             BIG_CHUNK);
     for (int i = 0; i < FILLERS; i++)
         filler[i] = job_start(BIG_DATABASE, statement);
     for (int i = 0; i < FILLERS; i++)
@@ -77,9 +78,18 @@ void item_empty(bool small)
     double late = db_number(conn, "select bench.median('late')") / 1000;
     report_figure("plan_of_empty_table_ms", early);
     report_figure("new_session_ms", late);
-    report_figure("p99_ms", db_number(conn, "select percentile_cont(0.99) within group (order by us) / 1000 from bench.sample where what in ('early', 'late')"));
-    report_figure("finished_jobs", db_number(conn, "select sum(total) from (select max(total) as total from millrace.claim group by lane) t"));
-    report_figure("segments", db_number(conn, "select 1 + count(*) from millrace.segment where not truncated"));
+    report_figure(
+        "p99_ms",
+        db_number(
+            conn,
+            "select percentile_cont(0.99) within group (order by us) / 1000 from bench.sample where what in ('early', 'late')"));
+    report_figure(
+        "finished_jobs",
+        db_number(
+            conn,
+            "select sum(total) from (select max(total) as total from millrace.claim group by lane) t"));
+    report_figure("segments",
+                  db_number(conn, "select 1 + count(*) from millrace.segment where not truncated"));
     report_figure("writer_open_since_jobs", small ? 10000 : 1000000);
     report_check("empty", CHECK_TIME, "ms", early > late ? early : late, AT_MOST, 0.3);
     db_close(conn);
@@ -89,10 +99,12 @@ static void depth_prepare(const char *database, long jobs)
 {
     db_create(database);
     PGconn *conn = db_open(database);
-    db_run(conn, "call bench.fill('default', %ld, %d, false)", jobs, jobs < BIG_CHUNK ? (int)jobs : BIG_CHUNK);
+    db_run(conn, "call bench.fill('default', %ld, %d, false)", jobs,
+           jobs < BIG_CHUNK ? (int)jobs : BIG_CHUNK);
     double start = now_s();
     double depth = db_number(conn, "select millrace.depth('default')");
-    progress("depthcall: %.0f available, the call that counted them took %.1f ms", depth, (now_s() - start) * 1000);
+    progress("depthcall: %.0f available, the call that counted them took %.1f ms", depth,
+             (now_s() - start) * 1000);
     if (depth != (double)jobs)
         die("depth() says %.0f instead of %ld", depth, jobs);
     db_close(conn);

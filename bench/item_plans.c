@@ -19,8 +19,8 @@ enum {
 static struct {
     FILE *file;
     long statements;
-    long seq_scans;   // over a leaf of a log or of delayed
-    long most_pages;  // in one inner statement
+    long seq_scans;  // over a leaf of a log or of delayed
+    long most_pages; // in one inner statement
 } plans;
 
 static void note_pages(const char *text)
@@ -55,7 +55,8 @@ static void note_plan(void *arg, const PGresult *result)
     if (!text || !strstr(text, "plan:"))
         return;
     plans.statements++;
-    plans.seq_scans += count_text(text, "Seq Scan on job_") + count_text(text, "Seq Scan on claim_") +
+    plans.seq_scans += count_text(text, "Seq Scan on job_") +
+                       count_text(text, "Seq Scan on claim_") +
                        count_text(text, "Seq Scan on delayed_");
     note_pages(text);
     fprintf(plans.file, "%s\n\n", text);
@@ -89,9 +90,13 @@ static void open_file(void)
 static void prepare_session(PGconn *conn)
 {
     db_run(conn, "load 'auto_explain'");
-    db_run(conn, "set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on; set auto_explain.log_buffers = on; set auto_explain.log_nested_statements = on");
+    db_run(
+        conn,
+        "set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on; set auto_explain.log_buffers = on; set auto_explain.log_nested_statements = on");
     // What the public functions pin in their definitions, for the internal ones called here.
-    db_run(conn, "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; set jit = off");
+    db_run(
+        conn,
+        "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; set jit = off");
 }
 
 void item_plans(bool small)
@@ -103,27 +108,40 @@ void item_plans(bool small)
     db_run(holder, "begin isolation level repeatable read");
     db_run(holder, "select pg_current_snapshot()");
     progress("plans: delayed jobs");
-    db_run(conn, "select count(*) from millrace.enqueue_many('bench', bench.empty_args(%d), 'later', 50, now() + interval '3 hours')", small ? 10000 : 1000000);
+    db_run(
+        conn,
+        "select count(*) from millrace.enqueue_many('bench', bench.empty_args(%d), 'later', 50, now() + interval '3 hours')",
+        small ? 10000 : 1000000);
     // Dead versions below the held snapshot: claims finished, jobs promoted.
-    db_run(conn, "select count(*) from millrace.enqueue_many('bench', bench.empty_args(%d), 'later', 50, now() + interval '1 second')", small ? 1000 : 20000);
+    db_run(
+        conn,
+        "select count(*) from millrace.enqueue_many('bench', bench.empty_args(%d), 'later', 50, now() + interval '1 second')",
+        small ? 1000 : 20000);
     pause_ms(1100);
     db_run(conn, "call bench.fill('big', %d, 10000, false)", small ? 1000 : 100000);
     db_run(conn, "call bench.finish('big', %d, 100)", small ? 500 : 50000);
     db_run(conn, "select millrace.promote(clock_timestamp(), 100000)");
-    db_run(conn, "select count(*) from millrace.enqueue_many('bench', bench.empty_args(100), 'later', 50, now() + interval '1 second')");
+    db_run(
+        conn,
+        "select count(*) from millrace.enqueue_many('bench', bench.empty_args(100), 'later', 50, now() + interval '1 second')");
     pause_ms(1100);
     prepare_session(conn);
     explain(conn, "promote", "select millrace.promote(clock_timestamp(), 100)");
-    explain(conn, "claim", "create temp table claimed as select lease, id from millrace.claim('big', 'bench', 100)");
+    explain(
+        conn, "claim",
+        "create temp table claimed as select lease, id from millrace.claim('big', 'bench', 100)");
     explain(conn, "complete", "select millrace.complete(lease) from claimed limit 1");
     db_run(conn, "drop table claimed");
-    explain(conn, "claim_with_20ms_lease", "select count(*) from millrace.claim('big', 'bench', 100, '20 milliseconds')");
+    explain(conn, "claim_with_20ms_lease",
+            "select count(*) from millrace.claim('big', 'bench', 100, '20 milliseconds')");
     pause_ms(50);
     explain(conn, "rescue", "select millrace.rescue(clock_timestamp(), 1000)");
-    explain(conn, "empty_claim", "select count(*) from millrace.claim('nothing_there', 'bench', 100)");
+    explain(conn, "empty_claim",
+            "select count(*) from millrace.claim('nothing_there', 'bench', 100)");
     fclose(plans.file);
     report_figure("statements", (double)plans.statements);
-    report_check("plans", CHECK_STRUCTURE, "seq_scans_of_leaves", (double)plans.seq_scans, AT_MOST, 0);
+    report_check("plans", CHECK_STRUCTURE, "seq_scans_of_leaves", (double)plans.seq_scans, AT_MOST,
+                 0);
     db_close(holder);
     db_close(conn);
 }

@@ -32,13 +32,16 @@ static void fill(PGconn *conn, const char *queue, long jobs, int priority)
 struct pair {
     double claim[2][ROUNDS]; // jobs a second of claim time
     double drain[2][ROUNDS]; // jobs a second
+    double cpu[2][ROUNDS];   // microseconds of the server a job
 };
 
-static void round_apart(PGconn *conn, const char *queue, long jobs, double *claim, double *both)
+static void round_apart(PGconn *conn, const char *queue, long jobs, double *claim, double *both,
+                        double *cpu)
 {
     struct drained drained = drain_apart(conn, &rival_millrace, queue, jobs);
     *claim = (double)drained.jobs / drained.claim_seconds;
     *both = (double)drained.jobs / drained.seconds;
+    *cpu = drained.cpu_us;
 }
 
 // The jobs of `queue` are in its lowest priority: the claim has to see that the others are empty.
@@ -53,20 +56,26 @@ static void history_compare(PGconn *fresh, PGconn *aged, const char *queue, int 
         for (int side = 0; side < 2; side++) {
             int which = side ^ (i & 1);
             round_apart(which ? aged : fresh, which ? queue : "fresh", jobs, &pair.claim[which][i],
-                        &pair.drain[which][i]);
+                        &pair.drain[which][i], &pair.cpu[which][i]);
         }
     }
-    double claim[2] = {median(pair.claim[0], (size_t)rounds), median(pair.claim[1], (size_t)rounds)};
+    double claim[2] = {median(pair.claim[0], (size_t)rounds),
+                       median(pair.claim[1], (size_t)rounds)};
     double both[2] = {median(pair.drain[0], (size_t)rounds), median(pair.drain[1], (size_t)rounds)};
     report_figure("fresh_claims_jobs_s", claim[0]);
     report_figure("aged_claims_jobs_s", claim[1]);
     report_figure("fresh_drain_jobs_s", both[0]);
     report_figure("aged_drain_jobs_s", both[1]);
+    report_figure("fresh_cpu_us_a_job", median(pair.cpu[0], (size_t)rounds));
+    report_figure("aged_cpu_us_a_job", median(pair.cpu[1], (size_t)rounds));
     report_figure("drain_ratio", both[1] / both[0]);
     report_figure("lanes", db_number(aged, "select count(distinct lane) from millrace.lane"));
-    report_figure("segments", db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
+    report_figure("segments",
+                  db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
     report_figure("archive_rows", db_number(aged, "select count(*) from millrace.archive"));
-    report_figure("archive_days", db_number(aged, "select count(distinct finished_at::date) from millrace.archive"));
+    report_figure(
+        "archive_days",
+        db_number(aged, "select count(distinct finished_at::date) from millrace.archive"));
     report_check(name, CHECK_TIME, "ratio", claim[1] / claim[0], AT_LEAST, 0.9);
 }
 
@@ -82,10 +91,12 @@ void item_history(bool small)
     db_run(aged, "call bench.age(%d, %d)", small ? 2 : 31, small ? 100 : 5000);
     progress("history: the ring fills");
     db_run(aged, "call bench.fill_ring()");
-    report_figure("segments", db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
+    report_figure("segments",
+                  db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"));
     report_figure("lanes", db_number(aged, "select count(distinct lane) from millrace.lane"));
     report_check("history.ring", CHECK_STRUCTURE, "leaves_in_use",
-                 db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"), AT_LEAST, 16);
+                 db_number(aged, "select 1 + count(*) from millrace.segment where not truncated"),
+                 AT_LEAST, 16);
     history_compare(fresh, aged, "q19", 36, jobs, rounds, "history.nine_lanes");
     history_compare(fresh, aged, "q0", 80, jobs, rounds, "history.twenty_lanes");
     db_run(aged, "select millrace.set_queue('single', '{}')");
@@ -101,7 +112,7 @@ void item_depth(bool small)
     int rounds = small ? SMALL_ROUNDS : ROUNDS;
     long shallow_jobs = small ? 2000 : 10000;
     long deep_jobs = small ? 50000 : 2000000;
-    static double rate[2][ROUNDS];
+    static double rate[2][ROUNDS], cpu[2][ROUNDS];
     db_create("bench_shallow");
     db_create("bench_deep");
     PGconn *shallow = open_millrace("bench_shallow");
@@ -113,14 +124,18 @@ void item_depth(bool small)
         fill(deep, "default", shallow_jobs, 50);
         for (int side = 0; side < 2; side++) {
             int which = side ^ (i & 1);
-            struct drained drained = drain(which ? deep : shallow, &rival_millrace, "default", shallow_jobs);
+            struct drained drained =
+                drain(which ? deep : shallow, &rival_millrace, "default", shallow_jobs);
             rate[which][i] = (double)drained.jobs / drained.seconds;
+            cpu[which][i] = drained.cpu_us;
         }
     }
     double shallow_rate = median(rate[0], (size_t)rounds);
     double deep_rate = median(rate[1], (size_t)rounds);
     report_figure("shallow_jobs_s", shallow_rate);
     report_figure("deep_jobs_s", deep_rate);
+    report_figure("shallow_cpu_us_a_job", median(cpu[0], (size_t)rounds));
+    report_figure("deep_cpu_us_a_job", median(cpu[1], (size_t)rounds));
     report_figure("deep", db_number(deep, "select millrace.depth('default')"));
     report_check("depth", CHECK_TIME, "ratio", deep_rate / shallow_rate, AT_LEAST, 0.9);
     db_close(shallow);
@@ -148,6 +163,8 @@ static double held_drain(const struct rival *rival, long jobs)
     for (int i = 0; i < PARTS_MAX; i++) {
         snprintf(name, sizeof name, "fifth_%d_jobs_s", i + 1);
         report_figure(name, drained.part_rate[i]);
+        snprintf(name, sizeof name, "fifth_%d_cpu_us_a_job", i + 1);
+        report_figure(name, drained.part_cpu_us[i]);
     }
     db_close(holder);
     db_close(conn);
@@ -157,7 +174,7 @@ static double held_drain(const struct rival *rival, long jobs)
 
 void item_snapshot(bool small)
 {
-    enum { RUNS = 3 };
+    enum { RUNS = 5 };
     long jobs = small ? 20000 : 300000;
     int runs = small ? 1 : RUNS;
     double ratio[RUNS];
@@ -166,7 +183,8 @@ void item_snapshot(bool small)
         progress("snapshot: millrace, last fifth over first: %.2f", ratio[i]);
     }
     report_figure("runs", runs);
-    report_check("snapshot.millrace", CHECK_TIME, "last_over_first", median(ratio, (size_t)runs), AT_LEAST, 0.9);
+    report_check("snapshot.millrace", CHECK_TIME, "last_over_first", median(ratio, (size_t)runs),
+                 AT_LEAST, 0.9);
     double textbook = held_drain(&rival_textbook, jobs);
     report_check("snapshot.textbook", CHECK_TIME, "last_over_first", textbook, BELOW, 0.7);
 }

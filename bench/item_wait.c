@@ -46,7 +46,11 @@ static void dumper_start(PGconn *conn)
     atomic_store(&dumper.stop, false);
     if (pthread_create(&dumper.thread, NULL, dumper_run, NULL) != 0)
         die("cannot start a thread");
-    while (db_number(conn, "select count(*) from pg_locks l join pg_stat_activity a using (pid) where a.application_name = 'pg_dump' and l.relation = 'millrace.job_0'::regclass") == 0) {
+    while (
+        db_number(
+            conn,
+            "select count(*) from pg_locks l join pg_stat_activity a using (pid) where a.application_name = 'pg_dump' and l.relation = 'millrace.job_0'::regclass") ==
+        0) {
         if (now_s() > deadline)
             die("pg_dump does not begin");
         pause_ms(10);
@@ -92,10 +96,13 @@ void item_enqueue_wait(bool small)
     rival_millrace.prepare(conn);
     // The dump takes its locks on all tables at once and keeps them: rows of the
     // application's make it last.
-    db_run(conn, "create table bench.ballast as select g as id, repeat(md5(g::text), 6) as data from generate_series(1, %d) g",
-           small ? 100000 : 1000000);
-    db_run(conn, "select millrace.set_queue('wait', '{\"retention\": \"14 seconds\"}')");
-    PQclear(PQprepare(conn, "enqueue", "select millrace.enqueue('bench', '{\"id\": 1}', 'wait')", 0, NULL));
+    db_run(
+        conn,
+        "create table bench.ballast as select g as id, repeat(md5(g::text), 6) as data from generate_series(1, %d) g",
+        small ? 100000 : 1000000);
+    db_run(conn, "select millrace.set_queue('wait', '{\"retention\": \"2 seconds\"}')");
+    PQclear(PQprepare(conn, "enqueue", "select millrace.enqueue('bench', '{\"id\": 1}', 'wait')", 0,
+                      NULL));
     enqueue_calls(conn, quiet, 100);
     for (int i = 0; i < ROUNDS; i++) {
         enqueue_calls(conn, quiet + i * calls, calls);
@@ -103,12 +110,13 @@ void item_enqueue_wait(bool small)
         dumper_start(conn);
         enqueue_calls(conn, busy + i * calls, calls);
         dumper_stop();
-        // The queue is emptied, so that segments can go and upkeep tries to truncate them.
+        // The queue is emptied, so that in the next round upkeep tries to truncate its segments.
         db_run(conn, "call bench.finish('wait', 1000000, 1000)");
         done = upkeep_stop();
         total.rotations += done.rotations;
         total.retired += done.retired;
-        progress("enqueue_wait: round %d of %d, %ld rotations, %ld leaves truncated", i + 1, ROUNDS, done.rotations, done.retired);
+        progress("enqueue_wait: round %d of %d, %ld rotations, %ld leaves truncated", i + 1, ROUNDS,
+                 done.rotations, done.retired);
     }
     size_t count = (size_t)(ROUNDS * calls);
     report_side("quiet", quiet, count);
@@ -117,8 +125,10 @@ void item_enqueue_wait(bool small)
     report_figure("rotations", (double)total.rotations);
     report_figure("leaves_truncated", (double)total.retired);
     report_figure("failed_enqueues", 0);
-    report_check("enqueue_wait", CHECK_TIME, "p99_ratio", percentile(busy, count, 0.99) / percentile(quiet, count, 0.99), AT_MOST, 3);
-    report_check("enqueue_wait.rotated", CHECK_STRUCTURE, "rotations", (double)total.rotations, AT_LEAST, 1);
+    report_check("enqueue_wait", CHECK_TIME, "p99_ratio",
+                 percentile(busy, count, 0.99) / percentile(quiet, count, 0.99), AT_MOST, 3);
+    report_check("enqueue_wait.rotated", CHECK_STRUCTURE, "rotations", (double)total.rotations,
+                 AT_LEAST, 1);
     db_close(conn);
     db_drop(WAIT_DATABASE);
 }

@@ -53,8 +53,8 @@ static struct wal_point start(PGconn *conn)
 static void finish_singly(PGconn *conn, long jobs)
 {
     for (long done = 0; done < jobs;) {
-        PGresult *claimed =
-            PQexec(conn, "select lease, id from millrace.claim('default', 'bench', 100, '10 minutes')");
+        PGresult *claimed = PQexec(
+            conn, "select lease, id from millrace.claim('default', 'bench', 100, '10 minutes')");
         if (PQresultStatus(claimed) != PGRES_TUPLES_OK || PQntuples(claimed) == 0)
             die("claim: %s", PQresultErrorMessage(claimed));
         for (int i = 0; i < PQntuples(claimed); i++)
@@ -99,7 +99,9 @@ void item_wal(bool small)
     db_run(conn, "call bench.fill('default', %ld, %d, true)", jobs, CHUNK);
     drain(conn, &rival_millrace, "default", jobs);
     value = per_job(conn, from, jobs);
-    report_figure("payload_bytes", db_number(conn, "select avg(length(a::text)) from unnest(bench.payload(1000)) a"));
+    report_figure(
+        "payload_bytes",
+        db_number(conn, "select avg(length(a::text)) from unnest(bench.payload(1000)) a"));
     report_figure("textbook_bytes_a_job", textbook_life(jobs));
     report_check("wal.life", CHECK_STRUCTURE, "bytes_a_job", value, AT_MOST, 520);
 

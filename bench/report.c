@@ -80,9 +80,10 @@ void report_check(const char *name, enum check_kind kind, const char *what, doub
     check->value = value;
     check->bar = bar;
     check->ok = holds(value, side, bar);
-    printf("{\"name\": \"%s\", \"kind\": \"%s\", \"%s\": %.6g, \"bar\": \"%s %.6g\", \"ok\": %s, \"figures\": {%s}}\n",
-           name, kind == CHECK_TIME ? "time" : "structure", what, value, side_text(side), bar,
-           check->ok ? "true" : "false", buf_peek(&figures));
+    printf(
+        "{\"name\": \"%s\", \"kind\": \"%s\", \"%s\": %.6g, \"bar\": \"%s %.6g\", \"ok\": %s, \"figures\": {%s}}\n",
+        name, kind == CHECK_TIME ? "time" : "structure", what, value, side_text(side), bar,
+        check->ok ? "true" : "false", buf_peek(&figures));
     fflush(stdout);
     buf_done(&figures);
 }

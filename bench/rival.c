@@ -142,13 +142,40 @@ static char *take(const struct rival *rival, PGresult *claimed, long *done)
     return arg;
 }
 
-// Writes down the rate of each fifth as it ends.
-static void note_part(struct drained *drained, long jobs, long done, double *part_start, int *part)
+// Seconds on a processor that the session's server process has had; 0 where the kernel does
+// not tell.
+static double cpu_s(PGconn *conn)
 {
-    while (*part < PARTS_MAX && done >= jobs * (*part + 1) / PARTS_MAX) {
+    char path[64];
+    double ns = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", PQbackendPID(conn));
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lf", &ns) != 1)
+        ns = 0;
+    fclose(file);
+    return ns / 1e9;
+}
+
+struct part {
+    int no;
+    double start_s;
+    double start_cpu_s;
+};
+
+// Writes down the figures of each fifth as it ends.
+static void note_part(struct drained *drained, PGconn *conn, long jobs, struct part *part)
+{
+    double part_jobs = (double)jobs / PARTS_MAX;
+    while (part->no < PARTS_MAX && drained->jobs >= jobs * (part->no + 1) / PARTS_MAX) {
         double now = now_s();
-        drained->part_rate[(*part)++] = (double)jobs / PARTS_MAX / (now - *part_start);
-        *part_start = now;
+        double cpu = cpu_s(conn);
+        drained->part_rate[part->no] = part_jobs / (now - part->start_s);
+        drained->part_cpu_us[part->no] = (cpu - part->start_cpu_s) / part_jobs * 1e6;
+        part->no++;
+        part->start_s = now;
+        part->start_cpu_s = cpu;
     }
 }
 
@@ -156,11 +183,11 @@ struct drained drain(PGconn *conn, const struct rival *rival, const char *queue,
 {
     struct drained drained = {.jobs = 0};
     char n[16];
-    int part = 0;
     snprintf(n, sizeof n, "%d", BATCH);
     PQenterPipelineMode(conn);
     double start = now_s();
-    double part_start = start;
+    double start_cpu = cpu_s(conn);
+    struct part part = {.start_s = start, .start_cpu_s = start_cpu};
     send_claim(conn, rival, queue, n);
     while (drained.jobs < jobs) {
         char *arg = take(rival, receive_claim(conn), &drained.jobs);
@@ -170,9 +197,10 @@ struct drained drain(PGconn *conn, const struct rival *rival, const char *queue,
             send_claim(conn, rival, queue, n);
         free(arg);
         receive_complete(conn);
-        note_part(&drained, jobs, drained.jobs, &part_start, &part);
+        note_part(&drained, conn, jobs, &part);
     }
     drained.seconds = now_s() - start;
+    drained.cpu_us = (cpu_s(conn) - start_cpu) / (double)drained.jobs * 1e6;
     PQexitPipelineMode(conn);
     return drained;
 }
@@ -184,6 +212,7 @@ struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *
     snprintf(n, sizeof n, "%d", BATCH);
     PQenterPipelineMode(conn);
     double start = now_s();
+    double start_cpu = cpu_s(conn);
     while (drained.jobs < jobs) {
         double before = now_s();
         send_claim(conn, rival, queue, n);
@@ -195,6 +224,7 @@ struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *
         receive_complete(conn);
     }
     drained.seconds = now_s() - start;
+    drained.cpu_us = (cpu_s(conn) - start_cpu) / (double)drained.jobs * 1e6;
     PQexitPipelineMode(conn);
     return drained;
 }

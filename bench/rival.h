@@ -16,9 +16,9 @@ enum {
 
 struct rival {
     const char *name;
-    void (*prepare)(PGconn *conn);      // once a session
-    const char *claim;                  // prepared: (queue, how many)
-    const char *complete;               // prepared: (what complete_arg made of a claim)
+    void (*prepare)(PGconn *conn);                  // once a session
+    const char *claim;                              // prepared: (queue, how many)
+    const char *complete;                           // prepared: (what complete_arg made of a claim)
     char *(*complete_arg)(const PGresult *claimed); // heap
 };
 
@@ -30,6 +30,8 @@ struct drained {
     double seconds;
     double claim_seconds;          // drain_apart() only: time in claims alone
     double part_rate[PARTS_MAX];   // jobs a second in each fifth of the run
+    double cpu_us;                 // of the session's server process, a job; 0 where unknown
+    double part_cpu_us[PARTS_MAX]; // the same for each fifth: what a busy machine does not blur
 };
 
 // Claims and completes `jobs` jobs, BATCH at a time; ends the program when there are fewer.

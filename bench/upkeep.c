@@ -53,10 +53,13 @@ static void *upkeep_run(void *arg)
     PGconn *conn = db_open(upkeep.database);
     PQsetNoticeReceiver(conn, count_failure, &upkeep.done);
     while (!atomic_load(&upkeep.stop)) {
+        double start = now_s();
         PGresult *result = PQexec(conn, "select duty, done from millrace.maintain()");
         if (PQresultStatus(result) != PGRES_TUPLES_OK)
             die("maintain: %s", PQresultErrorMessage(result));
         add_round(result, &upkeep.done);
+        if (now_s() - start > upkeep.done.slowest_round_s)
+            upkeep.done.slowest_round_s = now_s() - start;
         PQclear(result);
         double size = db_number(conn, "select bench.largest_segment()");
         if (size > upkeep.done.largest_segment)

@@ -11,8 +11,9 @@ struct upkeep_done {
     long rounds;
     long rotations;
     long retired;
-    long failures; // duties that warned
+    long failures;          // duties that warned
     double largest_segment; // bytes
+    double slowest_round_s;
 };
 void upkeep_start(const char *database, long pause_ms);
 struct upkeep_done upkeep_stop(void);
