@@ -35,7 +35,7 @@ begin
        and k.no = v_high;
     exit;
   end loop;
-  if v_claim.no is not null and (v_claim.status in ('m', 'p') or p_pos = any (v_claim.positions)) then
+  if v_claim.no is not null and (v_claim.status = 'p' or p_pos = any (v_claim.positions)) then
     return v_claim;
   end if;
   -- Claims of long leases stand apart.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Frees the oldest segment where only quiet lanes with few jobs pin it (paused, or nobody consumes): their jobs are appended again, in
--- order. Up to a thousand jobs a lane at any time, up to ten thousand when the ring gets short. Busy or deep lanes are left
+-- Frees the oldest segment where only quiet lanes with few jobs pin it (paused, or nobody consumes): their jobs are moved to the
+-- open segment, in order. Up to a thousand jobs a lane at any time, up to ten thousand when the ring gets short. Busy or deep lanes are left
 -- alone: the open segment grows and health() names them. The caller holds the lock of upkeep.
 create or replace function millrace.compact(p_now timestamptz)
 returns bigint
@@ -30,11 +30,9 @@ begin
     continue when v_depth = 0
                or v_depth > case when v_open - v_segment.seg >= 12 then 10000 else 1000 end
                or millrace.lane_busy(p_now, v_lane, v_open)
-               or not pg_try_advisory_xact_lock(1297219591, v_lane);
-    -- Once for what is left of the window, once for the rest.
-    perform millrace.lane_take(p_now, v_lane, 10000, 'm', null, null, false, false);
-    perform millrace.lane_take(p_now, v_lane, 10000, 'm', null, null, false, false);
-    v_n := v_n + v_depth;
+               or not pg_try_advisory_xact_lock(1297219591, v_lane)
+               or not pg_try_advisory_xact_lock(1297219593, v_lane);      -- a count must not see a job in both places
+    v_n := v_n + millrace.lane_relocate(p_now, v_lane);
   end loop;
   return v_n;
 end $$;

@@ -22,7 +22,7 @@ begin
     return;
   end if;
   letter := case
-              when v_claim.status in ('m', 'p') then v_claim.status::text
+              when v_claim.status = 'p' then 'p'
               when v_claim.outcome is null then case v_claim.status when 'r' then 'o' else 'c' end
               else substr(v_claim.outcome, array_position(v_claim.positions, p_pos), 1)
             end;

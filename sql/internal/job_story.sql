@@ -26,7 +26,7 @@ begin
            'attempt', j.attempt, 'worker', s.worker, 'claimed_at', s.claimed_at, 'finished_at', s.finished_at,
            'outcome', case s.letter when 'o' then 'running' when 'c' then 'completed' when 'f' then 'failed' when 'd' then 'dead'
                                     when 'r' then 'released' when 'q' then 'requeued' when 'l' then 'lost' when 'x' then 'expired'
-                                    when 'm' then 'moved' when 'p' then 'cancelled' else 'waiting' end,
+                                    when 'p' then 'cancelled' else 'waiting' end,
            'error', (select t ->> 'error'
                        from jsonb_array_elements(v_trail) t
                       where (t ->> 'attempt')::int = j.attempt

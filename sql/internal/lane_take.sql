@@ -2,7 +2,6 @@
 -- Moves the cursor of one lane: the heart of the claim log.
 --   p_mode r: takes up to p_max jobs under a lease and returns them
 --          t: takes nothing; appends a cursor that has skipped what is exhausted (a tick)
---          m: takes up to p_max jobs and appends them to the log again, in order (compaction)
 --          p: takes up to p_max jobs and forgets them (purge)
 --          o: looks only; returns the first job that waits, its created_at replaced by the time it became available
 -- The caller holds the lane's lock (o needs none). Invariants:
@@ -151,7 +150,7 @@ begin
             if p_mode = 'r' then
               if v_row.stale_at <= p_now then
                 v_odd := v_odd || v_n;
-                v_marks := concat(v_marks, 'x');
+                v_marks := concat(v_marks, case when v_row.stale_at = '-infinity' then 'd' else 'x' end);
                 continue;
               elsif v_row.job is null then
                 v_row.job := millrace.job_read(v_seg % 16, v_row.job_id, v_row.pos, v_lease, v_rank, v_until, p_state);
@@ -201,9 +200,6 @@ begin
   -- segment gets no more claims. A rotation in between makes the slot in the lease one too small; lease_take knows.
   perform pg_current_xact_id();
   v_open := pg_sequence_last_value('millrace.seg_seq'::regclass);
-  if p_mode = 'm' then
-    perform millrace.job_append_again(p_now, p_lane, v_positions, v_ids, v_min_seg, v_seg);
-  end if;
   v_fresh := v_fresh is true or v_cur_seg <> v_open;      -- each leaf holds the windows of its own rows
   insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, token, claimed_at,
                               wait_us, holder, lease_time, win_lo, win_hi, positions, job_ids, leased_till, status, open_n,

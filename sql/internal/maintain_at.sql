@@ -6,7 +6,7 @@ returns setof millrace.duty_done
 language plpgsql
 as $$
 declare
-  c_duties constant text[] := array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'compact', 'tick', 'retire', 'clean'];
+  c_duties constant text[] := array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'];
   c_shared constant text[] := array['rotate', 'promote', 'rescue', 'count'];      -- with locks of their own; the others take turns
   v_duty text;
   v_done bigint;

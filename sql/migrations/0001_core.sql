@@ -3,7 +3,7 @@
 --
 -- Invariants of the layout (docs/architecture.md has the proofs):
 --   1. A row of `job` is written once. It is never updated and never deleted; its whole leaf is truncated.
---      (One exception: `park` moves the rows of a long lease off a leaf that is about to be truncated.)
+--      (Exceptions: `park` and `lane_relocate` move rows as they are off a leaf that is about to be truncated.)
 --   2. `xid` is the first column, so the transaction id exists before `seg` is read. Hence every xid in a
 --      segment is smaller than the segment's closed_xid.
 --   3. `pos_seq` has cache 1: a position taken after another transaction's commit is larger than its positions.
@@ -217,7 +217,7 @@ create table millrace.claim (
 comment on table millrace.claim is 'the claim log';
 comment on column millrace.claim.no is 'dense in its lane: the newest row is the lane''s cursor';
 comment on column millrace.claim.win_no is 'the row of the same leaf that holds the window';
-comment on column millrace.claim.status is 'r running, d done, l lost, t tick (a cursor alone), m moved by compaction, p purged';
+comment on column millrace.claim.status is 'r running, d done, l lost, t tick (a cursor alone), p purged';
 comment on column millrace.claim.job_ids is 'ids in the order of positions; null where they are the positions';
 comment on column millrace.claim.outcome is
   'a letter a job: o open, c completed, f failed, d dead, r released, q requeued, l lost, x expired; null while all are alike';

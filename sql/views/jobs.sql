@@ -10,6 +10,7 @@ select j.job_id as id, q.queue_name as queue, j.job_kind as kind, s.status, (j.l
   join millrace.queue q on q.queue_id = j.lane >> 12
  cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
  where s.status is not null
+   and j.stale_at is distinct from '-infinity'
  union all
 select d.job_id, q.queue_name, d.job_kind, 'scheduled', (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
        d.job_tenant, d.job_ref, d.job_source, d.created_at, d.due_at, null, null, null, d.trail -> -1 ->> 'error'

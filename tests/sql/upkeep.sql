@@ -466,7 +466,7 @@ select millrace.maintain_at(t.at('450 days'))
 \g /dev/null
 select t.all_rows() as before
 \gset
-select is((select array_agg(m.duty) from millrace.maintain_at(t.at('450 days')) m), array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'compact', 'tick', 'retire', 'clean'], 'maintain names its duties');
+select is((select array_agg(m.duty) from millrace.maintain_at(t.at('450 days')) m), array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'], 'maintain names its duties');
 select is((select sum(m.done) from millrace.maintain_at(t.at('450 days')) m where m.duty <> 'count'), 0::numeric, 'a second round at the same time finds nothing to do');
 select is(t.all_rows(), :'before', 'and changes nothing');
 begin isolation level repeatable read;
