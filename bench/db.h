@@ -9,7 +9,7 @@
 #include <libpq-fe.h>
 
 // Prints "cost: ..." to stderr and ends the program with status 2.
-_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 // Prints what is going on to stderr.
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
