@@ -37,7 +37,7 @@ alive()
     kill -0 "$driver" 2>/dev/null || { cat "$MR_SCRATCH/driver.log"; return 1; }
 }
 
-@test "forty sessions at a time terminated and ten crashes: nothing lost, nothing finished under a void lease" {
+@test "forty rounds of terminated sessions and ten crashes: nothing lost, nothing finished under a void lease" {
     local round position
     [ "$(sql 'show fsync')" = on ]
     "$MR_BUILD/tests/stress/stress" --dsn "$MILLRACE_DSN application_name=stress" --jobs 1000 --seconds 900 --faults \
