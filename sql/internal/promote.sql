@@ -12,6 +12,7 @@ declare
   v_slots int2[];
   v_ids   bigint[];
   v_used  int2[];
+  v_queues int[];
   v_last  timestamptz;
   v_one   record;
   v_n     bigint;
@@ -25,9 +26,9 @@ begin
                       where h <= p_now)
                || array[24 + (date_part('epoch', v_from)::bigint / 86400) % 32, 24 + (date_part('epoch', p_now)::bigint / 86400) % 32, 56]::int2[];
   end if;
-  select array_agg(d.job_id), array_agg(distinct d.slot), max(d.due_at)
-    into v_ids, v_used, v_last
-    from (select d.job_id, d.slot, d.due_at
+  select array_agg(d.job_id), array_agg(distinct d.slot), array_agg(distinct d.lane >> 12), max(d.due_at)
+    into v_ids, v_used, v_queues, v_last
+    from (select d.job_id, d.slot, d.lane, d.due_at
             from millrace.delayed d
            where d.slot = any (v_slots)
              and d.due_at >= v_from
@@ -60,11 +61,7 @@ begin
         end loop;
     end;
     perform millrace.wake(w.queue_id, p_now)
-       from (select distinct j.lane >> 12 as queue_id
-               from millrace.job j
-              where j.job_id = any (v_ids)
-                and j.slot = pg_sequence_last_value('millrace.seg_seq'::regclass) % 16
-                and j.xid = pg_current_xact_id()) w;
+       from unnest(v_queues) w(queue_id);
   end if;
   if v_n < p_limit then
     v_last := p_now;
