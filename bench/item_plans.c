@@ -19,8 +19,8 @@ enum {
 static struct {
     FILE *file;
     long statements;
-    long seq_scans;  // over a leaf of a log or of delayed
-    long most_pages; // in one inner statement
+    long whole_scans; // of a leaf of a log or of delayed
+    long most_pages;  // in one inner statement
 } plans;
 
 static void note_pages(const char *text)
@@ -55,9 +55,11 @@ static void note_plan(void *arg, const PGresult *result)
     if (!text || !strstr(text, "plan:"))
         return;
     plans.statements++;
-    plans.seq_scans += count_text(text, "Seq Scan on job_") +
-                       count_text(text, "Seq Scan on claim_") +
-                       count_text(text, "Seq Scan on delayed_");
+    // A condition that skips the first column of the lane index reads all of it.
+    plans.whole_scans +=
+        count_text(text, "Seq Scan on job_") + count_text(text, "Seq Scan on claim_") +
+        count_text(text, "Seq Scan on delayed_") + count_text(text, "Index Cond: (xid ") +
+        count_text(text, "Index Cond: (pos ");
     note_pages(text);
     fprintf(plans.file, "%s\n\n", text);
 }
@@ -140,8 +142,8 @@ void item_plans(bool small)
             "select count(*) from millrace.claim('nothing_there', 'bench', 100)");
     fclose(plans.file);
     report_figure("statements", (double)plans.statements);
-    report_check("plans", CHECK_STRUCTURE, "seq_scans_of_leaves", (double)plans.seq_scans, AT_MOST,
-                 0);
+    report_check("plans", CHECK_STRUCTURE, "whole_scans_of_leaves", (double)plans.whole_scans,
+                 AT_MOST, 0);
     db_close(holder);
     db_close(conn);
 }
