@@ -5,24 +5,19 @@ returns millrace.lease_state
 language plpgsql
 as $$
 declare
-  v_key   record := millrace.lease_parts(p_lease);
+  v_claim millrace.claim;
   v_until timestamptz;
 begin
-  perform millrace.at_home();
   perform millrace.check_interval('extend', p_extend);
+  v_claim := millrace.lease_take(p_lease);
   update millrace.claim k
      set leased_till = p_now + coalesce(p_extend, k.lease_time, (select q.lease_time
                                                                    from millrace.queue q
                                                                   where q.queue_id = k.lane >> 12))
-   where k.slot = any (array[v_key.slot, (v_key.slot + 1) % 16, -1])
-     and k.lane = v_key.lane
-     and k.no = v_key.no
-     and k.token = v_key.token
-     and k.status = 'r'
+   where k.slot = v_claim.slot
+     and k.lane = v_claim.lane
+     and k.no = v_claim.no
   returning k.leased_till
     into v_until;
-  if not found then
-    perform millrace.refuse_lease(p_lease);
-  end if;
   return row(v_until, '{}'::bigint[])::millrace.lease_state;
 end $$;

@@ -20,6 +20,17 @@ begin
      and k.status = 'r'
      for no key update;
   if not found then
+    -- Upkeep may have rotated more than once while the claim was taken: before a lease is called lost, every leaf is asked.
+    select k.*
+      into v_claim
+      from millrace.claim k
+     where k.lane = v_key.lane
+       and k.no = v_key.no
+       and k.token = v_key.token
+       and k.status = 'r'
+       for no key update;
+  end if;
+  if not found then
     perform millrace.refuse_lease(p_lease);
   end if;
   return v_claim;

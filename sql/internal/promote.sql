@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Appends jobs whose time has come to the log, in the order they are due, at most p_limit. Deleting the row is the proof that a job
--- is promoted once. Starts at a hint ten seconds back, so that the dead rows of earlier passes are not walked; once a minute
--- it starts at the beginning, for rows whose transaction committed long after they were due.
+-- is promoted once. Starts at a hint, so that the dead rows of earlier passes are not walked: ten seconds before the first row that the
+-- last pass saw, its own or one that another had locked, because either may be rolled back while the hint is not. Once a
+-- minute it starts at the beginning, for rows whose transaction committed long after they were due.
 create or replace function millrace.promote(p_now timestamptz, p_limit int)
 returns bigint
 language plpgsql
@@ -13,7 +14,7 @@ declare
   v_ids   bigint[];
   v_used  int2[];
   v_queues int[];
-  v_last  timestamptz;
+  v_first timestamptz;
   v_one   record;
   v_n     bigint;
 begin
@@ -26,8 +27,16 @@ begin
                       where h <= p_now)
                || array[24 + (date_part('epoch', v_from)::bigint / 86400) % 32, 24 + (date_part('epoch', p_now)::bigint / 86400) % 32, 56]::int2[];
   end if;
-  select array_agg(d.job_id), array_agg(distinct d.slot), array_agg(distinct d.lane >> 12), max(d.due_at)
-    into v_ids, v_used, v_queues, v_last
+  select d.due_at
+    into v_first
+    from millrace.delayed d
+   where d.slot = any (v_slots)
+     and d.due_at >= v_from
+     and d.due_at <= p_now
+   order by d.due_at
+   limit 1;
+  select array_agg(d.job_id), array_agg(distinct d.slot), array_agg(distinct d.lane >> 12)
+    into v_ids, v_used, v_queues
     from (select d.job_id, d.slot, d.lane, d.due_at
             from millrace.delayed d
            where d.slot = any (v_slots)
@@ -63,13 +72,10 @@ begin
     perform millrace.wake(w.queue_id, p_now)
        from unnest(v_queues) w(queue_id);
   end if;
-  if v_n < p_limit then
-    v_last := p_now;
-    if v_sweep then
-      perform setval('millrace.promote_sweep', millrace.epoch_ms(p_now));
-    end if;
+  if v_sweep then
+    perform setval('millrace.promote_sweep', millrace.epoch_ms(p_now));
   end if;
-  perform setval('millrace.promote_hint', greatest(millrace.epoch_ms(v_last) - 10000, 0));
+  perform setval('millrace.promote_hint', greatest(millrace.epoch_ms(coalesce(v_first, p_now)) - 10000, 0));
   return v_n;
 end $$;
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes the open jobs of expired claims back; their tokens are void from then on. At most about p_limit jobs.
 -- Both sides update the claim under its status and token, so of a worker and a rescuer one finds nothing; a claim that a worker
--- is finishing at this moment is passed over. Starts at a hint, like promote. A job that cannot be read is buried alone.
+-- is finishing at this moment is passed over. Starts at a hint, with promote's rule. A job that cannot be read is buried alone.
 create or replace function millrace.rescue(p_now timestamptz, p_limit int)
 returns bigint
 language plpgsql
@@ -11,13 +11,20 @@ declare
   v_sweep boolean := millrace.due('millrace.rescue_sweep', p_now, 60000);
   v_from  timestamptz := case when v_sweep then '-infinity' else to_timestamp(millrace.hint('millrace.rescue_hint') / 1000.0) end;
   v_claim millrace.claim;
-  v_last  timestamptz := p_now;
-  v_k     int := 0;
+  v_first timestamptz;
   v_n     bigint := 0;
 begin
   if v_from > p_now then
     v_from := '-infinity';
   end if;
+  select k.leased_till
+    into v_first
+    from millrace.claim k
+   where k.leased_till >= v_from
+     and k.leased_till < p_now
+     and k.status = 'r'
+   order by k.leased_till
+   limit 1;
   for v_claim in
     select k.*
       from millrace.claim k
@@ -28,17 +35,13 @@ begin
      limit c_claims
        for update skip locked
   loop
-    v_k := v_k + 1;
     v_n := v_n + millrace.claim_rescue(p_now, v_claim);
-    if v_n >= p_limit or v_k = c_claims then
-      v_last := v_claim.leased_till;
-      exit;
-    end if;
+    exit when v_n >= p_limit;
   end loop;
-  if v_last = p_now and v_sweep then
+  if v_sweep then
     perform setval('millrace.rescue_sweep', millrace.epoch_ms(p_now));
   end if;
-  perform setval('millrace.rescue_hint', greatest(millrace.epoch_ms(v_last) - 10000, 0));
+  perform setval('millrace.rescue_hint', greatest(millrace.epoch_ms(coalesce(v_first, p_now)) - 10000, 0));
   return v_n;
 end $$;
 
