@@ -88,7 +88,7 @@ void item_history(bool small)
     PGconn *fresh = open_millrace("bench_fresh");
     PGconn *aged = open_millrace("bench_aged");
     progress("history: thirty days pass");
-    db_run(aged, "call bench.age(%d, %d)", small ? 2 : 31, small ? 100 : 5000);
+    db_run(aged, "call bench.age(%d, %d)", small ? 2 : 32, small ? 100 : 5000);
     progress("history: the ring fills");
     db_run(aged, "call bench.fill_ring()");
     report_figure("segments",
