@@ -123,7 +123,9 @@ void mr_error_hint(struct mr_error *err, const char *format, ...)
 
 void mr_error_sqlstate(struct mr_error *err, const char *sqlstate)
 {
-    if (err && strlen(sqlstate) < sizeof(err->sqlstate)) {
-        strcpy(err->sqlstate, sqlstate);
+    size_t len = strlen(sqlstate);
+
+    if (err && len < sizeof(err->sqlstate)) {
+        memcpy(err->sqlstate, sqlstate, len + 1);
     }
 }

@@ -27,7 +27,8 @@ int schema_script_find(const struct embedded_set *set, const char *name,
             return 0;
         }
     }
-    return mr_error_set(err, MR_EINTERNAL, "sql/schema/%s.sql is not part of this program", name);
+    mr_error_set(err, MR_EINTERNAL, "sql/schema/%s.sql is not part of this program", name);
+    return MR_EINTERNAL;
 }
 
 // The texts are this program's own constants and have no backslashes.

@@ -36,7 +36,7 @@ static int parse(const char *line, struct mr_error *err)
     text = NULL;
     time_ms = number = 0;
     assert_true(strlen(line) < sizeof(copy));
-    strcpy(copy, line);
+    memcpy(copy, line, strlen(line) + 1);
     for (char *rest = copy; rest;) {
         argv[argc++] = strsep(&rest, " ");
     }
