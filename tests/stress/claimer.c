@@ -44,6 +44,8 @@ static enum answer claim(struct session *s, struct lease *lease, const char *que
         values);
     if (answer != ANSWER_OK)
         return answer;
+    if (PQntuples(result) > BATCH_MAX)
+        fatal("one claim returned %d jobs, %d were asked for", PQntuples(result), max);
     for (int i = 0; i < PQntuples(result); i++) {
         if (i > 0 && strcmp(PQgetvalue(result, i, 0), lease->text) != 0)
             fatal("one claim returned two leases");
@@ -107,7 +109,7 @@ static void give_up(struct lease *lease, int from, int to)
             ledger_give_up(lease->jobs[i].id, lease->jobs[i].attempt);
 }
 
-/* A list of the open ids of from..to as an array for SQL. */
+/* A list of the open ids of from..to as an array for SQL; the caller frees it. */
 static char *id_list(const struct lease *lease, int from, int to)
 {
     char *text = malloc((size_t)(to - from) * 22 + 3), *at = text;
@@ -118,7 +120,8 @@ static char *id_list(const struct lease *lease, int from, int to)
     for (int i = from; i < to; i++)
         if (lease->jobs[i].open)
             at += sprintf(at, "%s%lld", at[-1] == '{' ? "" : ",", (long long)lease->jobs[i].id);
-    strcpy(at, "}");
+    *at++ = '}';
+    *at = '\0';
     return text;
 }
 
@@ -152,6 +155,12 @@ static enum answer part(struct session *s, struct lease *lease, int from, int to
     answer = session_ask(s, NULL, sql, 2, values);
     free(ids);
     return settle(lease, from, to, was_void, answer, what);
+}
+
+/* Gives the first jobs back untouched. */
+static enum answer release_part(struct session *s, struct lease *lease, int n)
+{
+    return part(s, lease, 0, n, 'r', "select millrace.release($1, $2::bigint[])");
 }
 
 static void complete_by_pieces(struct session *s, struct lease *lease)
@@ -277,10 +286,7 @@ static void revisit(struct session *s, struct abandoned *abandoned, bool all)
             i++;
             continue;
         }
-        if (session_random(s, 3))
-            complete_surely(s, lease);
-        else if (part(s, lease, 0, 1, 'r', "select millrace.release($1, $2::bigint[])") !=
-                 ANSWER_VOID)
+        if (session_random(s, 3) || release_part(s, lease, 1) != ANSWER_VOID)
             complete_surely(s, lease);
         free(lease);
         abandoned->leases[i] = abandoned->leases[--abandoned->n];
@@ -288,32 +294,57 @@ static void revisit(struct session *s, struct abandoned *abandoned, bool all)
     }
 }
 
+static void fail_and_complete(struct session *s, struct lease *lease)
+{
+    if (fail_one(s, lease, true) != ANSWER_VOID)
+        complete_surely(s, lease);
+}
+
+static void bury_and_complete(struct session *s, struct lease *lease)
+{
+    if (fail_one(s, lease, false) != ANSWER_VOID)
+        complete_surely(s, lease);
+}
+
+static void release_and_complete(struct session *s, struct lease *lease)
+{
+    if (release_part(s, lease, lease->n < 20 ? (lease->n + 3) / 4 : 5) != ANSWER_VOID)
+        complete_surely(s, lease);
+}
+
+static void requeue_and_complete(struct session *s, struct lease *lease)
+{
+    if (requeue_one(s, lease) != ANSWER_VOID)
+        complete_surely(s, lease);
+}
+
+/* What a worker does with its lease, drawn from a hundred; from ABANDON_FROM on it walks away. */
+enum { ABANDON_FROM = 93 };
+static const struct {
+    int below;
+    void (*end)(struct session *s, struct lease *lease);
+} ways[] = {
+    {62, complete_surely},      {69, complete_by_pieces}, {76, finish_mixed},
+    {80, fail_and_complete},    {81, bury_and_complete},  {85, release_and_complete},
+    {88, requeue_and_complete}, {90, complete_in_vain},   {ABANDON_FROM, beat_and_complete},
+};
+
 static void act(struct session *s, struct lease *lease, struct abandoned *abandoned, int kind)
 {
-    bool draining = !atomic_load(&course.writing);
+    size_t way = 0;
 
-    if (draining || kind < 62)
-        complete_surely(s, lease);
-    else if (kind < 69)
-        complete_by_pieces(s, lease);
-    else if (kind < 76)
-        finish_mixed(s, lease);
-    else if (kind < 81 && fail_one(s, lease, kind != 80) != ANSWER_VOID)
-        complete_surely(s, lease);
-    else if (kind >= 81 && kind < 85 &&
-             part(s, lease, 0, lease->n < 20 ? (lease->n + 3) / 4 : 5, 'r',
-                  "select millrace.release($1, $2::bigint[])") != ANSWER_VOID)
-        complete_surely(s, lease);
-    else if (kind >= 85 && kind < 88 && requeue_one(s, lease) != ANSWER_VOID)
-        complete_surely(s, lease);
-    else if (kind >= 88 && kind < 90)
-        complete_in_vain(s, lease);
-    else if (kind >= 90 && kind < 93)
-        beat_and_complete(s, lease);
-    else if (kind >= 93 && abandoned->n < ABANDONED_MAX)
+    /* While the queues drain nothing goes back into them. */
+    if (!atomic_load(&course.writing))
+        kind = 0;
+    if (kind >= ABANDON_FROM && abandoned->n < ABANDONED_MAX) {
         abandon(abandoned, lease);
-    else if (kind >= 93)
-        complete_surely(s, lease);
+        return;
+    }
+    if (kind >= ABANDON_FROM)
+        kind = 0;
+    while (kind >= ways[way].below)
+        way++;
+    ways[way].end(s, lease);
 }
 
 static void one_lease(struct session *s, struct lease *lease, struct abandoned *abandoned)
@@ -324,12 +355,12 @@ static void one_lease(struct session *s, struct lease *lease, struct abandoned *
     bool in_vain = !draining && session_random(s, 20) == 0;
     /* The lease of one in fourteen is short, because it will be abandoned; with faults any session
      * may vanish. */
-    int lease_ms = kind >= 93 || course.opt.faults ? course.opt.lease_ms : 60000;
+    int lease_ms = kind >= ABANDON_FROM || course.opt.faults ? course.opt.lease_ms : 60000;
     enum answer answer;
 
     /* Rescue goes job by job: what is abandoned is kept small, so that the run is about races and
      * not about that. */
-    if (kind >= 93 && max > 20)
+    if (kind >= ABANDON_FROM && max > 20)
         max = 20;
     answer = session_do(s, "begin");
     if (answer == ANSWER_OK)
@@ -377,17 +408,46 @@ void *claimer_run(void *arg)
     return NULL;
 }
 
-/* The only reader of its lane: the numbers of each writer must rise. */
-void *ordered_claimer_run(void *arg)
+/* Row i of the ordered lane: the numbers of each writer must rise. */
+static void ordered_check(PGresult *result, int i)
 {
     enum { WRITERS_MAX = 1024 };
     static int last[WRITERS_MAX];
+    int64_t id = atoll(PQgetvalue(result, i, 1));
+    int who = atoi(PQgetvalue(result, i, 3)), number = atoi(PQgetvalue(result, i, 4));
+
+    if (who < 0 || who >= WRITERS_MAX)
+        fatal("job %lld has writer %d", (long long)id, who);
+    if (number <= last[who])
+        fatal("order: number %d of writer %d came after %d (job %lld)", number, who, last[who],
+              (long long)id);
+    last[who] = number;
+    ledger_deliver(id, atoi(PQgetvalue(result, i, 2)), PQgetvalue(result, i, 0));
+    atomic_fetch_add(&course.ordered_seen, 1);
+}
+
+/* All rows are of one lease, which is long and nobody else's. */
+static void ordered_complete(struct session *s, PGresult *result)
+{
+    const char *values[] = {PQgetvalue(result, 0, 0)};
+    enum answer answer = ANSWER_AGAIN;
+
+    for (int i = 0; i < 100 && answer == ANSWER_AGAIN; i++)
+        answer = session_ask(s, NULL, "select millrace.complete($1)", 1, values);
+    if (answer != ANSWER_OK)
+        fatal("lease %s of the ordered lane could not be completed", values[0]);
+    for (int i = 0; i < PQntuples(result); i++)
+        ledger_completed(atoll(PQgetvalue(result, i, 1)), atoi(PQgetvalue(result, i, 2)));
+}
+
+/* The only reader of its lane, in a run without faults. */
+void *ordered_claimer_run(void *arg)
+{
+    const char *values[] = {queue_names[QUEUES - 1]};
     struct session session;
 
     session_open(&session, (int)(intptr_t)arg);
     while (!atomic_load(&course.stop)) {
-        const char *values[] = {queue_names[QUEUES - 1]};
-        const char *lease[] = {NULL};
         PGresult *result;
 
         session_safe_point(&session);
@@ -396,29 +456,12 @@ void *ordered_claimer_run(void *arg)
                 "select lease, id, attempt, args ->> 's', args ->> 'n' from millrace.claim($1, 'ordered', 50, '1 hour')",
                 1, values) != ANSWER_OK)
             continue;
-        for (int i = 0; i < PQntuples(result); i++) {
-            int64_t id = atoll(PQgetvalue(result, i, 1));
-            int who = atoi(PQgetvalue(result, i, 3)), number = atoi(PQgetvalue(result, i, 4));
-
-            if (who < 0 || who >= WRITERS_MAX)
-                fatal("job %lld has writer %d", (long long)id, who);
-            if (number <= last[who])
-                fatal("order: number %d of writer %d came after %d (job %lld)", number, who,
-                      last[who], (long long)id);
-            last[who] = number;
-            ledger_deliver(id, atoi(PQgetvalue(result, i, 2)), PQgetvalue(result, i, 0));
-            atomic_fetch_add(&course.ordered_seen, 1);
-        }
-        if (PQntuples(result) > 0) {
-            lease[0] = PQgetvalue(result, 0, 0);
-            while (session_ask(&session, NULL, "select millrace.complete($1)", 1, lease) ==
-                   ANSWER_AGAIN)
-                ;
-            for (int i = 0; i < PQntuples(result); i++)
-                ledger_completed(atoll(PQgetvalue(result, i, 1)), atoi(PQgetvalue(result, i, 2)));
-        } else {
+        for (int i = 0; i < PQntuples(result); i++)
+            ordered_check(result, i);
+        if (PQntuples(result) > 0)
+            ordered_complete(&session, result);
+        else
             session_pause(10);
-        }
         PQclear(result);
     }
     session_close(&session);

@@ -4,6 +4,7 @@
 #include "stress.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,12 +237,38 @@ static void run(void)
     quiet_report();
 }
 
-static void usage(void)
+/* The options; struct course holds the defaults. */
+enum option_type { OPTION_TEXT, OPTION_FLAG, OPTION_INT, OPTION_LONG };
+static const struct {
+    const char *name;
+    enum option_type type;
+    void *target;
+    long least; /* of a number */
+} rows[] = {
+    {"dsn", OPTION_TEXT, &course.opt.dsn, 0},
+    {"jobs", OPTION_LONG, &course.opt.jobs, 1},
+    {"writers", OPTION_INT, &course.opt.writers, 1},
+    {"long-writers", OPTION_INT, &course.opt.long_writers, 0},
+    {"claimers", OPTION_INT, &course.opt.claimers, 1},
+    {"keepers", OPTION_INT, &course.opt.keepers, 1},
+    {"lease-ms", OPTION_INT, &course.opt.lease_ms, 1},
+    {"retention-s", OPTION_INT, &course.opt.retention_s, 1},
+    {"seconds", OPTION_INT, &course.opt.deadline_s, 1},
+    {"quiet-checks", OPTION_INT, &course.opt.quiet_checks, 0},
+    {"bulk", OPTION_INT, &course.opt.bulk, 1},
+    {"backlog", OPTION_INT, &course.opt.backlog, 1},
+    {"faults", OPTION_FLAG, &course.opt.faults, 0},
+    {"until", OPTION_TEXT, &course.opt.until, 0},
+    {"dump", OPTION_TEXT, &course.opt.dump, 0},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+__attribute__((noreturn)) static void usage(void)
 {
-    fputs(
-        "usage: stress --dsn DSN [--jobs N] [--writers N] [--long-writers N] [--claimers N] [--keepers N] [--lease-ms N]\n"
-        "              [--retention-s N] [--seconds N] [--quiet-checks N] [--bulk N] [--backlog N] [--faults] [--until FILE] [--dump COMMAND]\n",
-        stderr);
+    fputs("usage: stress", stderr);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(stderr, rows[i].type == OPTION_FLAG ? " [--%s]" : " [--%s VALUE]", rows[i].name);
+    fputs("\n--dsn is required\n", stderr);
     exit(2);
 }
 
@@ -250,72 +277,42 @@ static long number(const char *text, long least)
     char *end;
     long value = strtol(text, &end, 10);
 
-    if (*end || end == text || value < least)
+    if (*end || end == text || value < least || value > INT_MAX)
         usage();
     return value;
 }
 
-int main(int argc, char **argv)
+static void set_option(int row, const char *text)
 {
-    enum {
-        DSN,
-        JOBS,
-        WRITERS,
-        LONG_WRITERS,
-        CLAIMERS,
-        KEEPERS,
-        LEASE_MS,
-        RETENTION_S,
-        SECONDS,
-        QUIET_CHECKS,
-        BULK,
-        BACKLOG,
-        FAULTS,
-        UNTIL,
-        DUMP
-    };
-    static const struct option table[] = {
-        {"dsn", required_argument, NULL, DSN},
-        {"jobs", required_argument, NULL, JOBS},
-        {"writers", required_argument, NULL, WRITERS},
-        {"long-writers", required_argument, NULL, LONG_WRITERS},
-        {"claimers", required_argument, NULL, CLAIMERS},
-        {"keepers", required_argument, NULL, KEEPERS},
-        {"lease-ms", required_argument, NULL, LEASE_MS},
-        {"retention-s", required_argument, NULL, RETENTION_S},
-        {"seconds", required_argument, NULL, SECONDS},
-        {"quiet-checks", required_argument, NULL, QUIET_CHECKS},
-        {"bulk", required_argument, NULL, BULK},
-        {"backlog", required_argument, NULL, BACKLOG},
-        {"faults", no_argument, NULL, FAULTS},
-        {"until", required_argument, NULL, UNTIL},
-        {"dump", required_argument, NULL, DUMP},
-        {NULL, 0, NULL, 0},
-    };
-    int option;
+    switch (rows[row].type) {
+    case OPTION_TEXT: *(const char **)rows[row].target = text; return;
+    case OPTION_FLAG: *(bool *)rows[row].target = true; return;
+    case OPTION_INT: *(int *)rows[row].target = (int)number(text, rows[row].least); return;
+    case OPTION_LONG: *(long *)rows[row].target = number(text, rows[row].least); return;
+    }
+}
 
-    while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        switch (option) {
-        case DSN: course.opt.dsn = optarg; break;
-        case JOBS: course.opt.jobs = number(optarg, 1); break;
-        case WRITERS: course.opt.writers = (int)number(optarg, 1); break;
-        case LONG_WRITERS: course.opt.long_writers = (int)number(optarg, 0); break;
-        case CLAIMERS: course.opt.claimers = (int)number(optarg, 1); break;
-        case KEEPERS: course.opt.keepers = (int)number(optarg, 1); break;
-        case LEASE_MS: course.opt.lease_ms = (int)number(optarg, 1); break;
-        case RETENTION_S: course.opt.retention_s = (int)number(optarg, 1); break;
-        case SECONDS: course.opt.deadline_s = (int)number(optarg, 1); break;
-        case QUIET_CHECKS: course.opt.quiet_checks = (int)number(optarg, 0); break;
-        case BULK: course.opt.bulk = (int)number(optarg, 1); break;
-        case BACKLOG: course.opt.backlog = (int)number(optarg, 1); break;
-        case FAULTS: course.opt.faults = true; break;
-        case UNTIL: course.opt.until = optarg; break;
-        case DUMP: course.opt.dump = optarg; break;
-        default: usage();
-        }
+static void read_options(int argc, char **argv)
+{
+    struct option table[ROWS + 1] = {0};
+    int row;
+
+    for (int i = 0; i < ROWS; i++)
+        table[i] = (struct option){
+            rows[i].name, rows[i].type == OPTION_FLAG ? no_argument : required_argument, NULL, i};
+    while ((row = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (row < 0 || row >= ROWS)
+            usage();
+        set_option(row, optarg);
     }
     if (!course.opt.dsn || optind != argc)
         usage();
+}
+
+int main(int argc, char **argv)
+{
+    read_options(argc, argv);
+    /* Sessions that vanish do not come to rest. */
     if (course.opt.faults)
         course.opt.quiet_checks = 0;
     run();

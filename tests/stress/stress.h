@@ -55,7 +55,9 @@ struct course {
 };
 extern struct course course;
 
-_Noreturn void fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Prints "stress: ..." to stderr and ends the program with status 1. */
+void fatal(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Of a clock that only goes forward. */
 double now_s(void);
 
 /* ---- ledger.c ---- */

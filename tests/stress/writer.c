@@ -176,62 +176,86 @@ static void two_phase(struct session *s, struct batch *batch)
     batch->n = 0;
 }
 
+/* The jobs that a writer claimed in its transaction. */
+struct taken {
+    int n;
+    struct {
+        int64_t id;
+        int attempt;
+        char lease[96];
+    } jobs[20];
+};
+
+static void taken_add(struct taken *taken, PGresult *result)
+{
+    for (int i = 0; i < PQntuples(result); i++, taken->n++) {
+        if (taken->n == (int)(sizeof(taken->jobs) / sizeof(taken->jobs[0])))
+            fatal("a writer claimed more jobs than it asked for");
+        taken->jobs[taken->n].id = atoll(PQgetvalue(result, i, 1));
+        taken->jobs[taken->n].attempt = atoi(PQgetvalue(result, i, 2));
+        snprintf(taken->jobs[taken->n].lease, sizeof(taken->jobs[taken->n].lease), "%s",
+                 PQgetvalue(result, i, 0));
+    }
+}
+
+/* Claims up to five jobs and completes them; the ledger hears of them when they are committed. */
+static enum answer take_some(struct session *s, struct taken *taken)
+{
+    const char *values[] = {some_queue(s)};
+    PGresult *result;
+    enum answer answer = session_ask(
+        s, &result, "select lease, id, attempt from millrace.claim($1, 'both', 5, '1 hour')", 1,
+        values);
+
+    if (answer != ANSWER_OK)
+        return answer;
+    taken_add(taken, result);
+    if (PQntuples(result) > 0) {
+        const char *lease[] = {PQgetvalue(result, 0, 0)};
+
+        answer = session_do(s, "savepoint before_complete");
+        if (answer == ANSWER_OK)
+            answer = session_ask(s, NULL, "select millrace.complete($1)", 1, lease);
+    }
+    PQclear(result);
+    return answer;
+}
+
+static void commit_both(struct session *s, struct batch *batch, const struct taken *taken)
+{
+    enum answer answer = session_do(s, "commit");
+
+    for (int i = 0; answer == ANSWER_OK && i < taken->n; i++) {
+        ledger_deliver(taken->jobs[i].id, taken->jobs[i].attempt, taken->jobs[i].lease);
+        ledger_completed(taken->jobs[i].id, taken->jobs[i].attempt);
+    }
+    if (answer == ANSWER_OK)
+        ledger_commit(batch->ids, batch->n);
+    batch->n = 0;
+}
+
 /*
  * Claims and enqueues in one transaction, twice: the window that the claim opens must not swallow
  * the transaction's own jobs. The claimed ones are completed in the same transaction.
  */
 static void claim_and_enqueue(struct session *s, struct batch *batch)
 {
-    struct {
-        int64_t id;
-        int attempt;
-        char lease[96];
-    } taken[20];
-    int n = 0;
+    struct taken taken = {0};
     enum answer answer = session_do(s, "begin");
     bool commit = session_random(s, 4) != 0;
 
     for (int round = 0; round < 2 && answer == ANSWER_OK; round++) {
-        const char *values[] = {some_queue(s)};
-        PGresult *result;
-
         if (session_random(s, 2))
             answer = enqueue_one(s, batch);
         if (answer == ANSWER_OK)
-            answer = session_ask(
-                s, &result,
-                "select lease, id, attempt from millrace.claim($1, 'both', 5, '1 hour')", 1,
-                values);
-        if (answer != ANSWER_OK)
-            break;
-        for (int i = 0; i < PQntuples(result); i++, n++) {
-            snprintf(taken[n].lease, sizeof(taken[n].lease), "%s", PQgetvalue(result, i, 0));
-            taken[n].id = atoll(PQgetvalue(result, i, 1));
-            taken[n].attempt = atoi(PQgetvalue(result, i, 2));
-        }
-        if (PQntuples(result) > 0) {
-            const char *lease[] = {taken[n - 1].lease};
-
-            answer = session_do(s, "savepoint before_complete");
-            if (answer == ANSWER_OK)
-                answer = session_ask(s, NULL, "select millrace.complete($1)", 1, lease);
-        }
-        PQclear(result);
+            answer = take_some(s, &taken);
         if (answer == ANSWER_OK)
             answer = enqueue_one(s, batch);
     }
-    if (answer == ANSWER_OK && commit && !course.opt.faults) {
-        answer = session_do(s, "commit");
-        for (int i = 0; answer == ANSWER_OK && i < n; i++) {
-            ledger_deliver(taken[i].id, taken[i].attempt, taken[i].lease);
-            ledger_completed(taken[i].id, taken[i].attempt);
-        }
-        if (answer == ANSWER_OK)
-            ledger_commit(batch->ids, batch->n);
-        batch->n = 0;
-        return;
-    }
-    conclude(s, batch, answer, false);
+    if (answer == ANSWER_OK && commit && !course.opt.faults)
+        commit_both(s, batch, &taken);
+    else
+        conclude(s, batch, answer, false);
 }
 
 /* A deep backlog pins its segments, and then nothing rotates: the writers do not run away from the
