@@ -82,7 +82,8 @@ static PGresult *run(PGconn *conn, const char *statement)
     return result;
 }
 
-static void compose(char *statement, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void compose(char *statement, const char *format,
+                                                          va_list args)
 {
     int length = vsnprintf(statement, STATEMENT_SIZE, format, args);
     if (length < 0 || length >= STATEMENT_SIZE)
