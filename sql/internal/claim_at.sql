@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- claim with the time as an argument.
 -- Lock order: upkeep (class 8) is never waited for here; lanes (class 7) one after the other. A lane that another claimer holds
--- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for.
+-- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for. But never with
+-- another lane in hand that turned out to be empty: two claimers would wait for each other. Then the call ends with nothing.
 create or replace function millrace.claim_at(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease_for interval,
                                              p_with_state boolean)
 returns setof millrace.claimed_job
@@ -14,6 +15,7 @@ declare
   v_lease  interval;
   v_lanes  int[];
   v_busy   int;
+  v_held   boolean := false;
 begin
   perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
   select q.*
@@ -31,11 +33,13 @@ begin
   end if;
   for i in 1 .. cardinality(v_lanes) + 1 loop
     if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
+      exit when v_held;
       perform pg_advisory_xact_lock(c_lane_lock, v_busy);
       return query
         select *
           from millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
       exit when found;
+      v_held := true;
       v_busy := null;
     end if;
     exit when i > cardinality(v_lanes);
@@ -47,5 +51,6 @@ begin
       select *
         from millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
     exit when found;
+    v_held := true;
   end loop;
 end $$;

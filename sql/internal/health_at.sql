@@ -13,7 +13,11 @@ declare
 begin
   perform millrace.at_home();
   for v_stats in select s.* from millrace.stats_at(p_now, null) s loop
-    v_queue := millrace.queue_known(v_stats.queue);
+    select q.*
+      into v_queue
+      from millrace.queue q
+     where q.queue_name = v_stats.queue;
+    continue when not found;      -- dropped this moment
     return next row(v_stats.queue,
                     case
                       when v_stats.available > v_queue.critical_depth then 'CRITICAL'

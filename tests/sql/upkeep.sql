@@ -339,6 +339,9 @@ select is((select count(*) from millrace.job j where j.slot = -1 and not exists 
           'and so are their jobs');
 
 -- ---- archive ----
+-- No older segment may be left: compaction would move jobs off it that are to be parked here.
+call t.retire(t.at('234 days'), t.open_seg() - 1);
+call t.retire(t.at('236 days'), t.open_seg() - 1);
 select millrace.set_queue('keep', '{"retention": "60 days"}')
 \gset
 -- Jobs of a long lease were parked: they are archived from there.
