@@ -13,6 +13,7 @@ declare
   v_queue  millrace.queue;
   v_worker text := coalesce(p_worker, 'pid ' || pg_backend_pid());
   v_lease  interval;
+  v_rest   int[];
   v_lanes  int[];
   v_busy   int;
   v_held   boolean := false;
@@ -27,30 +28,39 @@ begin
   end if;
   perform millrace.upkeep_slice(p_now);
   v_lease := coalesce(p_lease_for, v_queue.lease_time);
-  v_lanes := millrace.lanes_of(v_queue, pg_backend_pid());
-  if cardinality(v_lanes) > 1 then
-    v_lanes := millrace.lanes_ready(v_lanes);
-  end if;
-  for i in 1 .. cardinality(v_lanes) + 1 loop
-    if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
-      exit when v_held;
-      perform pg_advisory_xact_lock(c_lane_lock, v_busy);
+  v_rest := millrace.lanes_of(v_queue, pg_backend_pid());
+  while v_rest <> '{}' loop
+    -- As many as one priority has parts: usually the first that may have jobs has some, and those below need not be looked at.
+    v_lanes := case when cardinality(v_rest) = 1 then v_rest else millrace.lanes_ready(v_rest, v_queue.parts_seen) end;
+    for i in 1 .. cardinality(v_lanes) + 1 loop
+      if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
+        if v_held then
+          return;
+        end if;
+        perform pg_advisory_xact_lock(c_lane_lock, v_busy);
+        return query
+          select *
+            from millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+        if found then
+          return;
+        end if;
+        v_held := true;
+        v_busy := null;
+      end if;
+      exit when i > cardinality(v_lanes);
+      if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i]) then
+        v_busy := coalesce(v_busy, v_lanes[i]);
+        continue;
+      end if;
       return query
         select *
-          from millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
-      exit when found;
+          from millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+      if found then
+        return;
+      end if;
       v_held := true;
-      v_busy := null;
-    end if;
-    exit when i > cardinality(v_lanes);
-    if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i]) then
-      v_busy := coalesce(v_busy, v_lanes[i]);
-      continue;
-    end if;
-    return query
-      select *
-        from millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
-    exit when found;
-    v_held := true;
+    end loop;
+    exit when v_lanes = '{}';
+    v_rest := v_rest[array_position(v_rest, v_lanes[cardinality(v_lanes)]) + 1 :];
   end loop;
 end $$;

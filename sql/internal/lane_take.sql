@@ -18,7 +18,7 @@ as $$
 declare
   -- Few defaults and plain scalars on purpose: each costs a part of a microsecond in every claim.
   c_batch_of_odd constant int := 10000;     -- expired or damaged rows passed over in one call
-  c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick behind
+  c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick
   v_begun   timestamptz := clock_timestamp();
   v_open    int := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_cur_no  bigint;
@@ -35,6 +35,7 @@ declare
   v_xid     xid8;
   v_pos     bigint;
   v_fresh   boolean;
+  v_apart   boolean := false;                -- the cursor's window is in another row
   v_top     int;
   v_range   record;
   v_from_xid xid8;
@@ -64,6 +65,7 @@ begin
       into v_cur_no, v_cur_seg, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos
       from millrace.lane_cursor(p_lane, v_open) c;
   elsif v_hi is null then
+    v_apart := true;
     select k.win_lo, k.win_hi
       into v_lo, v_hi
       from millrace.claim k
@@ -188,7 +190,8 @@ begin
   end loop;
 
   if v_n = 0 and p_mode <> 't' then
-    if p_mode = 'o' or clock_timestamp() - v_begun < c_costly then
+    -- An empty poll writes nothing, but where the next one would be dear: it has taken long, or lanes_ready needs the window at hand.
+    if p_mode = 'o' or clock_timestamp() - v_begun < c_costly and not v_apart then
       return;
     end if;
     p_mode := 't';

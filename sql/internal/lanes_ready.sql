@@ -1,90 +1,88 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Those of some lanes that may have a job, in the same order; the others surely have none.
+-- The first p_limit of some lanes that may have a job, in the same order; the others before the last of these surely have none.
 -- One statement instead of a claim on each: a queue with twenty priorities must not cost twenty claims.
 -- A lane is surely empty when its cursor stands in the open segment, no transaction that ran at its window's end has ended since,
 -- no segment was closed since (a window may be read for long), and no row lies behind the cursor.
-create or replace function millrace.lanes_ready(p_lanes int[])
+create or replace function millrace.lanes_ready(p_lanes int[], p_limit int)
 returns int[]
 language plpgsql
 as $$
 declare
   v_open  int := pg_sequence_last_value('millrace.seg_seq'::regclass);
-  v_snap  pg_snapshot := millrace.snapshot();
+  v_slot  int := v_open % 16;
+  v_snap  pg_snapshot := pg_current_snapshot();      -- own jobs may count as ready: the claim itself knows better
   v_end   xid8 := pg_snapshot_xmax(v_snap);
-  v_range record;
-  v_closed xid8 := (select g.closed_xid from millrace.segment g where g.seg = v_open - 1);      -- null: not recorded yet
+  v_from_xid xid8[];
+  v_from_pos bigint[];
+  v_to_xid   xid8[];
 begin
-  if v_end::text::bigint - pg_snapshot_xmin(v_snap)::text::bigint <= 200 then
-    return array(
-      select l.lane
-        from unnest(p_lanes) with ordinality l(lane, ord)
-        left join lateral (select k.last_seg, k.last_xid, k.last_pos,
-                                  coalesce(k.win_hi, (select w.win_hi
-                                                        from millrace.claim w
-                                                       where w.slot = v_open % 16
-                                                         and w.lane = l.lane
-                                                         and w.no = k.win_no)) as win_hi
-                             from millrace.claim k
-                            where k.slot = v_open % 16
-                              and k.lane = l.lane
-                            order by k.no desc
-                            limit 1) c on true
-       where c.win_hi is null
-          or c.last_seg < v_open
-          or (pg_snapshot_xmax(c.win_hi) < v_closed) is not false
-          or (pg_snapshot_xmin(c.win_hi) < pg_snapshot_xmax(c.win_hi)
-              and exists (select
-                            from pg_snapshot_xip(c.win_hi) x
-                           where pg_visible_in_snapshot(x, v_snap)))
-          or exists (select
-                       from millrace.job j
-                      where j.slot = v_open % 16
-                        and j.lane = l.lane
-                        and (j.xid, j.pos) > (case when c.last_seg = v_open then c.last_xid else pg_snapshot_xmax(c.win_hi) end,
-                                              case when c.last_seg = v_open then c.last_pos else -1 end)
-                        and j.xid < v_end)
-       order by l.ord);
+  if v_end::text::bigint - pg_snapshot_xmin(v_snap)::text::bigint > 200 then
+    -- An old transaction runs and may have written much: its rows are not walked, but cut out (see window_ranges).
+    select r.from_xid, r.from_pos, r.to_xid
+      into v_from_xid, v_from_pos, v_to_xid
+      from millrace.window_ranges('1:1:', v_snap, '0') r;
   end if;
-
-  -- An old transaction runs and may have written much: its rows are not walked (see window_ranges).
-  v_range := millrace.window_ranges('1:1:', v_snap, '0');
   return array(
     select l.lane
       from unnest(p_lanes) with ordinality l(lane, ord)
-      left join lateral (select k.last_seg, k.last_xid, k.last_pos,
-                                coalesce(k.win_hi, (select w.win_hi
-                                                      from millrace.claim w
-                                                     where w.slot = v_open % 16
-                                                       and w.lane = l.lane
-                                                       and w.no = k.win_no)) as win_hi
-                           from millrace.claim k
-                          where k.slot = v_open % 16
-                            and k.lane = l.lane
-                          order by k.no desc
-                          limit 1) c on true
-     where c.win_hi is null
-        or c.last_seg < v_open
-        or (pg_snapshot_xmax(c.win_hi) < v_closed) is not false
-        or (pg_snapshot_xmin(c.win_hi) < pg_snapshot_xmax(c.win_hi)
-            and exists (select
-                          from pg_snapshot_xip(c.win_hi) x
-                         where pg_visible_in_snapshot(x, v_snap)))
-        or exists (select
-                     from unnest(v_range.from_xid, v_range.from_pos, v_range.to_xid) g(from_xid, from_pos, to_xid)
-                    -- One lower bound, the greater of the two: an index scan starts at the first it is given.
-                    cross join lateral (select g.from_xid, g.from_pos
-                                         union all
-                                        select case when c.last_seg = v_open then c.last_xid else pg_snapshot_xmax(c.win_hi) end,
-                                               case when c.last_seg = v_open then c.last_pos else -1 end
-                                         order by 1 desc, 2 desc
-                                         limit 1) f(after_xid, after_pos)
-                    cross join lateral (select
-                                          from millrace.job j
-                                         where j.slot = v_open % 16
-                                           and j.lane = l.lane
-                                           and (j.xid, j.pos) > (f.after_xid, f.after_pos)
-                                           and j.xid < g.to_xid
-                                         limit 1) e
-                    where f.after_xid < g.to_xid)
-     order by l.ord);
+     where coalesce((select k.last_seg < v_open
+                            -- Also where the window is in another row: lane_take leaves a tick when it finds such a lane empty.
+                            or (pg_snapshot_xmax(k.win_hi) < (select g.closed_xid from millrace.segment g where g.seg = v_open - 1)) is not false
+                            or (pg_snapshot_xmin(k.win_hi) < pg_snapshot_xmax(k.win_hi)
+                                and exists (select
+                                              from pg_snapshot_xip(k.win_hi) x
+                                             where pg_visible_in_snapshot(x, v_snap)))
+                            or case
+                                 when v_to_xid is null then
+                                   exists (select
+                                             from millrace.job j
+                                            where j.slot = v_slot
+                                              and j.lane = l.lane
+                                              and (j.xid, j.pos) > (case when k.last_seg = v_open then k.last_xid else pg_snapshot_xmax(k.win_hi) end,
+                                                                    case when k.last_seg = v_open then k.last_pos else -1 end)
+                                              and j.xid < v_end)
+                                 else
+                                   millrace.lane_news(v_slot, l.lane,
+                                                      case when k.last_seg = v_open then k.last_xid else pg_snapshot_xmax(k.win_hi) end,
+                                                      case when k.last_seg = v_open then k.last_pos else -1 end,
+                                                      v_from_xid, v_from_pos, v_to_xid)
+                               end
+                       from millrace.claim k
+                      where k.slot = v_slot
+                        and k.lane = l.lane
+                      order by k.no desc
+                      limit 1), true)
+     order by l.ord
+     limit p_limit);
+end $$;
+
+-- Whether a row of a lane lies behind a position in one of some ranges of xids. One lower bound for each, the greater of the two: an
+-- index scan starts at the first it is given.
+create or replace function millrace.lane_news(p_slot int, p_lane int, p_xid xid8, p_pos bigint, p_from_xid xid8[], p_from_pos bigint[],
+                                              p_to_xid xid8[])
+returns boolean
+language plpgsql
+as $$
+declare
+  v_from_xid xid8;
+  v_from_pos bigint;
+begin
+  for i in 1 .. cardinality(p_to_xid) loop
+    continue when p_to_xid[i] <= p_xid;
+    v_from_xid := p_from_xid[i];
+    v_from_pos := p_from_pos[i];
+    if (v_from_xid, v_from_pos) < (p_xid, p_pos) then
+      v_from_xid := p_xid;
+      v_from_pos := p_pos;
+    end if;
+    if exists (select
+                 from millrace.job j
+                where j.slot = p_slot
+                  and j.lane = p_lane
+                  and (j.xid, j.pos) > (v_from_xid, v_from_pos)
+                  and j.xid < p_to_xid[i]) then
+      return true;
+    end if;
+  end loop;
+  return false;
 end $$;

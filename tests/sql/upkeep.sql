@@ -399,7 +399,20 @@ select t.wait_sealed()
 select millrace.maintain_at(t.at('301 days'))
 \g /dev/null
 -- The copy is made in a round of its own: for a moment a job is in both.
-select is(millrace.archive(t.at('302 days')) >= 2 or exists (select from millrace.archive a where a.job_id = :kept), true, 'archive copies');
+-- Transactions of other databases, which run beside this test, may hold the segment for a moment.
+select set_config('t.kept', :'kept', false)
+\gset
+do $do$
+declare
+  v_deadline timestamptz := clock_timestamp() + interval '60 seconds';
+begin
+  while not exists (select from millrace.archive a where a.job_id = current_setting('t.kept')::bigint) and clock_timestamp() < v_deadline loop
+    perform t.wait_sealed();
+    perform millrace.count_all(t.at('302 days')), millrace.tick(t.at('302 days')), millrace.archive(t.at('302 days'));
+    commit;
+  end loop;
+end $do$;
+select is((select count(*) from millrace.archive a where a.job_id in (:kept, :kept2)), 2::bigint, 'archive copies');
 select is(millrace.archive(t.at('302 days')) , 0::bigint, 'once')
  where (select g.archived from millrace.segment g where g.seg = :seg);
 begin;
