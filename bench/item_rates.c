@@ -94,7 +94,7 @@ static void history_compare(PGconn *fresh, PGconn *aged, struct spread spread, l
 
 void item_history(bool small)
 {
-    long jobs = small ? 2000 : 10000;
+    long jobs = small ? 2000 : 40000;
     int rounds = small ? SMALL_ROUNDS : ROUNDS;
     db_create("bench_fresh");
     db_create("bench_aged");

@@ -17,6 +17,9 @@ declare
   v_lanes  int[];
   v_busy   int;
   v_held   boolean := false;
+  v_lane   int;
+  v_memo   text;
+  v_memo_xid xid8;
 begin
   perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
   select q.*
@@ -28,10 +31,25 @@ begin
   end if;
   perform millrace.upkeep_slice(p_now);
   v_lease := coalesce(p_lease_for, v_queue.lease_time);
+  v_lane := millrace.lane_memo(v_queue);
+  if v_lane is not null and pg_try_advisory_xact_lock(c_lane_lock, v_lane) then
+    return query
+      select *
+        from millrace.lane_take(p_now, v_lane, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+    if found then
+      return;
+    end if;
+    v_held := true;
+  end if;
   v_rest := millrace.lanes_of(v_queue, pg_backend_pid());
   while v_rest <> '{}' loop
     -- As many as one priority has parts: usually the first that may have jobs has some, and those below need not be looked at.
-    v_lanes := case when cardinality(v_rest) = 1 then v_rest else millrace.lanes_ready(v_rest, v_queue.parts_seen) end;
+    v_lanes := v_rest;
+    if cardinality(v_rest) > 1 then
+      select f.lanes, f.memo, f.memo_xid
+        into v_lanes, v_memo, v_memo_xid
+        from millrace.lanes_first(v_queue, v_rest) f;
+    end if;
     for i in 1 .. cardinality(v_lanes) + 1 loop
       if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
         if v_held then
@@ -56,6 +74,9 @@ begin
         select *
           from millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
       if found then
+        if v_memo_xid = pg_current_xact_id() then
+          perform set_config('millrace.first_lane', v_memo, false);
+        end if;
         return;
       end if;
       v_held := true;
