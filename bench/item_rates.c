@@ -114,7 +114,7 @@ void item_history(bool small)
                     "history.twenty_lanes", 0.9);
     // The worst that priorities can do: each claim has to see that nineteen others are empty.
     history_compare(fresh, aged, (struct spread){"q0", 80, 80, 4}, jobs, rounds,
-                    "history.last_of_twenty", 0.7);
+                    "history.last_of_twenty", 0.9);
     db_run(aged, "select millrace.set_queue('single', '{}')");
     history_compare(fresh, aged, (struct spread){"single", 50, 50, 1}, jobs, rounds,
                     "history.one_lane", 0.9);

@@ -476,10 +476,19 @@ select millrace.complete_at(t.at('400 days 32 minutes'), t.lease('cle'), null, n
 \gset
 
 -- ---- maintain twice ----
-select millrace.maintain_at(t.at('450 days'))
-\g /dev/null
-select millrace.maintain_at(t.at('450 days'))
-\g /dev/null
+-- Rounds until there is nothing left to do: transactions of other databases, which run beside this test, may hold a segment for a moment.
+do $do$
+declare
+  v_deadline timestamptz := clock_timestamp() + interval '60 seconds';
+  v_done     numeric;
+begin
+  loop
+    perform t.wait_sealed();
+    select sum(m.done) into v_done from millrace.maintain_at(t.at('450 days')) m where m.duty <> 'count';
+    commit;
+    exit when v_done = 0 or clock_timestamp() > v_deadline;
+  end loop;
+end $do$;
 select t.all_rows() as before
 \gset
 select is((select array_agg(m.duty) from millrace.maintain_at(t.at('450 days')) m), array['rotate', 'promote', 'rescue', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'], 'maintain names its duties');
