@@ -52,7 +52,7 @@ begin
     return next row(null, case when v_live >= 15 then 'CRITICAL' else 'WARNING' end,
                     case
                       when not millrace.segment_sealed(v_segment) then
-                        'an open transaction holds segments of the log; see pg_stat_activity for the oldest xact_start'
+                        'an open transaction holds segments of the log, in this or another database of the server; see pg_stat_activity for the oldest xact_start'
                       when v_lanes is not null then
                         format('segments of the log are pinned by queues %s: resume or purge them, or start workers', v_lanes)
                       else 'segments of the log wait to be truncated: run maintain(); a reader such as pg_dump may hold them'
