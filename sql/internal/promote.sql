@@ -49,7 +49,7 @@ begin
   if v_n > 0 then
     perform pg_current_xact_id();
     begin
-      perform millrace.promote_jobs(v_used, v_ids, p_now);
+      perform millrace.promote_jobs(v_used, v_ids, v_first, p_now);
     exception
       when data_corrupted or internal_error or data_exception then
         -- A job that cannot be read must not hold the others back: one by one, and that one to the dead letters.
@@ -58,11 +58,12 @@ begin
             from millrace.delayed d
            where d.slot = any (v_used)
              and d.job_id = any (v_ids)
+             and d.due_at >= v_first
              and d.due_at <= p_now
            order by d.due_at, d.job_id
         loop
           begin
-            perform millrace.promote_jobs(array[v_one.slot], array[v_one.job_id], p_now);
+            perform millrace.promote_jobs(array[v_one.slot], array[v_one.job_id], v_first, p_now);
           exception
             when data_corrupted or internal_error or data_exception then
               perform millrace.job_bury_damaged(p_now, v_one.slot, v_one.job_id, null);
@@ -79,8 +80,9 @@ begin
   return v_n;
 end $$;
 
--- Moves some jobs that are due from delayed to the log.
-create or replace function millrace.promote_jobs(p_slots int2[], p_ids bigint[], p_now timestamptz)
+-- Moves some jobs that are due from delayed to the log. p_first keeps the plan, whichever index it takes, from walking the dead rows of
+-- earlier passes.
+create or replace function millrace.promote_jobs(p_slots int2[], p_ids bigint[], p_first timestamptz, p_now timestamptz)
 returns void
 language plpgsql
 as $$
@@ -89,6 +91,7 @@ begin
     delete from millrace.delayed d
      where d.slot = any (p_slots)
        and d.job_id = any (p_ids)
+       and d.due_at >= p_first
        and d.due_at <= p_now
     returning d.*)
   insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
