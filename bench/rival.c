@@ -205,7 +205,8 @@ struct drained drain(PGconn *conn, const struct rival *rival, const char *queue,
     return drained;
 }
 
-struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *queue, long jobs)
+struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *queue, long jobs,
+                           const struct between *between)
 {
     struct drained drained = {.jobs = 0};
     char n[16];
@@ -214,6 +215,8 @@ struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *
     double start = now_s();
     double start_cpu = cpu_s(conn);
     while (drained.jobs < jobs) {
+        if (between)
+            db_run(between->conn, "%s", between->statement);
         double before = now_s();
         send_claim(conn, rival, queue, n);
         PGresult *claimed = receive_claim(conn);

@@ -38,7 +38,13 @@ struct drained {
 // The completion of one batch and the claim of the next share a round trip.
 struct drained drain(PGconn *conn, const struct rival *rival, const char *queue, long jobs);
 
-// The same in two round trips a batch, with the claims' time apart.
-struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *queue, long jobs);
+// The same in two round trips a batch, with the claims' time apart. `between`, where not null,
+// is run on a session of its own before each claim and is in no time but `seconds`.
+struct between {
+    PGconn *conn;
+    const char *statement;
+};
+struct drained drain_apart(PGconn *conn, const struct rival *rival, const char *queue, long jobs,
+                           const struct between *between);
 
 #endif

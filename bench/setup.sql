@@ -173,7 +173,7 @@ as $$
     from generate_series(0, 15) g
 $$;
 
--- A schema with a past: p_days days with their jobs, of which the queue q0 keeps 31 in the archive; 200 lanes in 20 queues,
+-- A schema with a past: p_days days with their jobs, of which the queue q0 keeps all in the archive; 200 lanes in 20 queues,
 -- 20 of them priorities of q0; and a ring of which every leaf is in use.
 create procedure bench.age(p_days int, p_jobs_a_day int)
 language plpgsql
@@ -184,7 +184,7 @@ declare
   v_lease text;
 begin
   for q in 0 .. 19 loop
-    perform millrace.set_queue('q' || q, jsonb_build_object('retention', case when q = 0 then '31 days' else '24 hours' end));
+    perform millrace.set_queue('q' || q, jsonb_build_object('retention', case when q = 0 then (p_days + 2) || ' days' else '24 hours' end));
   end loop;
   update millrace.segment g
      set closed_at = v_start

@@ -13,12 +13,8 @@ declare
 begin
   select g.*
     into v_segment
-    from (select g.*
-            from millrace.segment g
-           order by g.seg desc
-           limit 16) g
-   where not g.truncated
-     and not g.archived
+    from millrace.segments_live() g
+   where not g.archived
    order by g.seg
    limit 1;
   if not found or v_segment.closed_at > p_now - v_keep or not millrace.segment_sealed(v_segment)

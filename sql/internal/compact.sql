@@ -15,11 +15,7 @@ declare
 begin
   select g.*
     into v_segment
-    from (select g.*
-            from millrace.segment g
-           order by g.seg desc
-           limit 16) g
-   where not g.truncated
+    from millrace.segments_live() g
    order by g.seg
    limit 1;
   if not found or v_segment.closed_at > p_now - millrace.log_retention() or not millrace.segment_sealed(v_segment) then

@@ -30,18 +30,10 @@ begin
   end loop;
   select count(*)
     into v_live
-    from (select g.truncated
-            from millrace.segment g
-           order by g.seg desc
-           limit 16) g
-   where not g.truncated;
+    from millrace.segments_live();
   select g.*
     into v_segment
-    from (select g.*
-            from millrace.segment g
-           order by g.seg desc
-           limit 16) g
-   where not g.truncated
+    from millrace.segments_live() g
    order by g.seg
    limit 1;
   if v_segment.closed_at < p_now - millrace.log_retention() - interval '1 minute' then

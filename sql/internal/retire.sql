@@ -15,11 +15,7 @@ declare
 begin
   for v_segment in
     select g.*
-      from (select g.*
-              from millrace.segment g
-             order by g.seg desc
-             limit 16) g
-     where not g.truncated
+      from millrace.segments_live() g
      order by g.seg
   loop
     v_slot := v_segment.seg % 16;

@@ -25,11 +25,7 @@ begin
    limit 1;
   select count(*)
     into v_live
-    from (select g.truncated
-            from millrace.segment g
-           order by g.seg desc
-           limit 16) s
-   where not s.truncated;
+    from millrace.segments_live();
   if v_last.seg = v_seg - 1 and v_live < 15 then
     -- By size only while half the ring is free: the rest belongs to age, so that retention always fits.
     v_due := v_live < 8 and (pg_sequence_last_value('millrace.pos_seq'::regclass) - v_last.closed_pos > c_rows

@@ -30,18 +30,18 @@ struct abandoned {
 static enum answer claim(struct session *s, struct lease *lease, const char *queue, int max,
                          int lease_ms)
 {
-    char count[16], time[32];
-    const char *values[] = {queue, count, time};
+    char holder[32], count[16], time[32];
+    const char *values[] = {queue, holder, count, time};
     PGresult *result;
     enum answer answer;
 
+    snprintf(holder, sizeof(holder), "session %d", s->index);
     snprintf(count, sizeof(count), "%d", max);
     snprintf(time, sizeof(time), "%d ms", lease_ms);
     lease->n = 0;
     answer = session_ask(
-        s, &result,
-        "select lease, id, attempt from millrace.claim($1, null, $2::int, $3::interval)", 3,
-        values);
+        s, &result, "select lease, id, attempt from millrace.claim($1, $2, $3::int, $4::interval)",
+        4, values);
     if (answer != ANSWER_OK)
         return answer;
     if (PQntuples(result) > BATCH_MAX)
@@ -402,6 +402,72 @@ void *claimer_run(void *arg)
         one_lease(&session, lease, &abandoned);
     }
     revisit(&session, &abandoned, true);
+    free(lease);
+    session_close(&session);
+    atomic_fetch_sub(&course.sessions, 1);
+    return NULL;
+}
+
+/* Whether the session holds a lease in the leaf beside the ring. */
+static bool is_parked(struct session *s)
+{
+    char holder[32];
+    const char *values[] = {holder};
+    PGresult *result;
+    bool parked;
+
+    snprintf(holder, sizeof(holder), "session %d", s->index);
+    if (session_ask(s, &result,
+                    "select count(*) from millrace.claim_parked where holder = $1 and status = 'r'",
+                    1, values) != ANSWER_OK)
+        return false;
+    parked = atoi(PQgetvalue(result, 0, 0)) > 0;
+    PQclear(result);
+    return parked;
+}
+
+static void keep_until_parked(struct session *s, const struct lease *lease)
+{
+    const char *values[] = {lease->text};
+    double deadline = now_s() + 60, beaten = now_s();
+
+    while (!is_parked(s)) {
+        session_safe_point(s);
+        session_pause(20);
+        if (now_s() > deadline)
+            fatal("lease %s is not parked, though its segment is long past its retention",
+                  lease->text);
+        if (now_s() - beaten < 5)
+            continue;
+        beaten = now_s();
+        if (session_ask(s, NULL, "select millrace.heartbeat($1)", 1, values) == ANSWER_VOID)
+            fatal("lease %s is void, though it was kept alive", lease->text);
+    }
+    atomic_fetch_add(&course.parked, 1);
+}
+
+/* A worker whose jobs take longer than the log keeps anything. In a run without faults. */
+void *patient_run(void *arg)
+{
+    struct session session;
+    struct abandoned none = {0};
+    struct lease *lease = calloc(1, sizeof(*lease));
+
+    if (!lease)
+        fatal("out of memory");
+    session_open(&session, (int)(intptr_t)arg);
+    while (!atomic_load(&course.stop)) {
+        session_safe_point(&session);
+        session_pause(10);
+        if (!atomic_load(&course.writing) ||
+            claim(&session, lease, queue_names[session_random(&session, QUEUES - 1)], 5, 60000) !=
+                ANSWER_OK ||
+            lease->n == 0)
+            continue;
+        deliver(lease);
+        keep_until_parked(&session, lease);
+        act(&session, lease, &none, session_random(&session, ABANDON_FROM));
+    }
     free(lease);
     session_close(&session);
     atomic_fetch_sub(&course.sessions, 1);

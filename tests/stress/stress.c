@@ -221,6 +221,7 @@ static void run(void)
     if (!course.opt.faults)
         start(ordered_claimer_run, 1);
     start(claimer_run, course.opt.claimers);
+    start(patient_run, course.opt.patient);
     start(keeper_run, course.opt.keepers);
     write_jobs(deadline);
     atomic_store(&course.writing, false);
@@ -250,6 +251,7 @@ static const struct {
     {"writers", OPTION_INT, &course.opt.writers, 1},
     {"long-writers", OPTION_INT, &course.opt.long_writers, 0},
     {"claimers", OPTION_INT, &course.opt.claimers, 1},
+    {"patient", OPTION_INT, &course.opt.patient, 0},
     {"keepers", OPTION_INT, &course.opt.keepers, 1},
     {"lease-ms", OPTION_INT, &course.opt.lease_ms, 1},
     {"retention-s", OPTION_INT, &course.opt.retention_s, 1},

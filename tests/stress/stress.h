@@ -30,6 +30,7 @@ struct options {
     int writers;
     int long_writers;
     int claimers;
+    int patient; /* workers that keep a lease until it is parked */
     int keepers;
     int lease_ms;
     int retention_s;
@@ -51,7 +52,7 @@ struct course {
     atomic_int sessions; /* sessions there are */
     atomic_bool dumping; /* a pg_dump runs */
     atomic_long void_writes, claims, rescues, deadlocks, other_retries, reconnects, maintains;
-    atomic_long rolled_back_claims, ordered_seen;
+    atomic_long rolled_back_claims, ordered_seen, parked;
 };
 extern struct course course;
 
@@ -106,6 +107,7 @@ void *writer_run(void *arg);
 void *long_writer_run(void *arg);
 void *ordered_writer_run(void *arg);
 void *claimer_run(void *arg);
+void *patient_run(void *arg);
 void *ordered_claimer_run(void *arg);
 void *keeper_run(void *arg);
 void *dumper_run(void *arg);
