@@ -158,27 +158,6 @@ static double cpu_s(PGconn *conn)
     return ns / 1e9;
 }
 
-struct part {
-    int no;
-    double start_s;
-    double start_cpu_s;
-};
-
-// Writes down the figures of each fifth as it ends.
-static void note_part(struct drained *drained, PGconn *conn, long jobs, struct part *part)
-{
-    double part_jobs = (double)jobs / PARTS_MAX;
-    while (part->no < PARTS_MAX && drained->jobs >= jobs * (part->no + 1) / PARTS_MAX) {
-        double now = now_s();
-        double cpu = cpu_s(conn);
-        drained->part_rate[part->no] = part_jobs / (now - part->start_s);
-        drained->part_cpu_us[part->no] = (cpu - part->start_cpu_s) / part_jobs * 1e6;
-        part->no++;
-        part->start_s = now;
-        part->start_cpu_s = cpu;
-    }
-}
-
 struct drained drain(PGconn *conn, const struct rival *rival, const char *queue, long jobs)
 {
     struct drained drained = {.jobs = 0};
@@ -187,7 +166,6 @@ struct drained drain(PGconn *conn, const struct rival *rival, const char *queue,
     PQenterPipelineMode(conn);
     double start = now_s();
     double start_cpu = cpu_s(conn);
-    struct part part = {.start_s = start, .start_cpu_s = start_cpu};
     send_claim(conn, rival, queue, n);
     while (drained.jobs < jobs) {
         char *arg = take(rival, receive_claim(conn), &drained.jobs);
@@ -197,7 +175,6 @@ struct drained drain(PGconn *conn, const struct rival *rival, const char *queue,
             send_claim(conn, rival, queue, n);
         free(arg);
         receive_complete(conn);
-        note_part(&drained, conn, jobs, &part);
     }
     drained.seconds = now_s() - start;
     drained.cpu_us = (cpu_s(conn) - start_cpu) / (double)drained.jobs * 1e6;

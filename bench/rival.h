@@ -11,7 +11,6 @@
 
 enum {
     BATCH = 100,
-    PARTS_MAX = 5,
 };
 
 struct rival {
@@ -28,10 +27,8 @@ extern const struct rival rival_textbook;
 struct drained {
     long jobs;
     double seconds;
-    double claim_seconds;          // drain_apart() only: time in claims alone
-    double part_rate[PARTS_MAX];   // jobs a second in each fifth of the run
-    double cpu_us;                 // of the session's server process, a job; 0 where unknown
-    double part_cpu_us[PARTS_MAX]; // the same for each fifth: what a busy machine does not blur
+    double claim_seconds; // drain_apart() only: time in claims alone
+    double cpu_us;        // of the session's server process, a job; 0 where unknown
 };
 
 // Claims and completes `jobs` jobs, BATCH at a time; ends the program when there are fewer.

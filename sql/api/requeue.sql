@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Puts a job of a lease back with changes; the attempt is not counted. changes may hold queue, priority, run_at, args, meta (null means
+-- Puts a job of a lease back with changes; the attempt is not counted. changes may hold queue, priority, run_at or delay, args, meta (null means
 -- unchanged); state and blob replace those parts; clear names parts to unset: args, meta, state, blob. Returns the job's id.
 -- Errors: 22023, MR001 lost lease or job finished already, MR003 an id that is not in the lease.
 create or replace function millrace.requeue(

@@ -5,7 +5,7 @@ returns void
 language plpgsql
 as $$
 declare
-  c_changes constant text[] := array['queue', 'priority', 'run_at', 'args', 'meta'];
+  c_changes constant text[] := array['queue', 'priority', 'run_at', 'delay', 'args', 'meta'];
   c_parts   constant text[] := array['args', 'meta', 'state', 'blob'];
   v_bad     text;
 begin
@@ -41,8 +41,13 @@ begin
     perform millrace.refuse(format('clear has the unknown part %s', coalesce(quote_literal(v_bad), 'null')),
       format('Parts are %s.', array_to_string(c_parts, ', ')));
   end if;
+  if p_changes ->> 'run_at' is not null and p_changes ->> 'delay' is not null then
+    perform millrace.refuse('changes has both run_at and delay', 'Give one of them.');
+  end if;
+  perform millrace.check_interval('delay', (p_changes ->> 'delay')::interval);
   perform (p_changes ->> 'priority')::int, (p_changes ->> 'run_at')::timestamptz;
 exception
-  when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range then
-    perform millrace.refuse('changes has a value of the wrong type: ' || sqlerrm, 'priority is a number, run_at a time.');
+  when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
+    or interval_field_overflow then
+    perform millrace.refuse('changes has a value of the wrong type: ' || sqlerrm, 'priority is a number, run_at a time, delay an interval.');
 end $$;

@@ -5,7 +5,7 @@ returns int
 language plpgsql
 as $$
 declare
-  c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'state', 'blob', 'clear'];
+  c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'delay', 'state', 'blob', 'clear'];
   v_claim    millrace.claim;
   v_ordinals int[];
   v_marks    text := '';
@@ -28,14 +28,16 @@ begin
      where k.key is not null
         or e.value ->> 'id' is null
         or e.value ->> 'outcome' is null
-        or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued')
+        or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued', 'snoozed')
         or jsonb_typeof(e.value -> 'clear') <> 'array'
         or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
+        or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
+        or (e.value ->> 'outcome' = 'snoozed') <> (e.value ->> 'delay' is not null)
      limit 1;
     if found then
       perform millrace.refuse(format('outcomes has a wrong entry: id %s, outcome %s%s', coalesce(v_one.id, 'null'),
                                      coalesce(quote_literal(v_one.outcome), 'null'), coalesce(', key ' || quote_literal(v_one.key), '')),
-        'Each entry has id and outcome (completed, failed, released, requeued), and where it applies result, error, retry_in, retry, changes, state, blob, clear.');
+        'Each entry has id and outcome (completed, failed, released, requeued, snoozed), and where it applies result, error, retry_in, retry, changes, state, blob, clear; snoozed needs delay, and nothing else has one.');
     end if;
     perform millrace.check_base64('state', e ->> 'state'), millrace.check_base64('blob', e ->> 'blob')
        from jsonb_array_elements(p_outcomes) e
@@ -45,7 +47,7 @@ begin
     for v_one in
       select v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result, e.job ->> 'error' as error,
              (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry,
-             coalesce(e.job -> 'changes', '{}') as changes, decode(e.job ->> 'state', 'base64') as state,
+             coalesce(e.job -> 'changes', '{}') || case when e.job ? 'delay' then jsonb_build_object('delay', e.job -> 'delay') else '{}' end as changes, decode(e.job ->> 'state', 'base64') as state,
              decode(e.job ->> 'blob', 'base64') as blob,
              array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear
         from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
@@ -63,7 +65,7 @@ begin
         when 'released' then
           perform millrace.job_append(p_now, millrace.held_job(v_claim, v_one.at));
           v_mark := 'r';
-        when 'requeued' then
+        when 'requeued', 'snoozed' then
           perform millrace.check_changes(v_one.changes, v_one.clear);
           perform millrace.job_requeue(p_now, millrace.held_job(v_claim, v_one.at), v_one.changes, v_one.state, v_one.blob, v_one.clear);
           v_mark := 'q';

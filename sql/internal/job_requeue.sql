@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Puts a held job back with changes: queue, priority, run_at, args, meta of p_changes, and the parts given or named in p_clear.
+-- Puts a held job back with changes: queue, priority, run_at or delay, args, meta of p_changes, and the parts given or named in p_clear.
 -- The attempt is not counted.
 create or replace function millrace.job_requeue(p_now timestamptz, p_job millrace.job, p_changes jsonb, p_state bytea, p_blob bytea,
                                                 p_clear text[])
@@ -8,7 +8,7 @@ language plpgsql
 as $$
 declare
   v_queue millrace.queue;
-  v_due   timestamptz := (p_changes ->> 'run_at')::timestamptz;
+  v_due   timestamptz := coalesce((p_changes ->> 'run_at')::timestamptz, p_now + (p_changes ->> 'delay')::interval);
   v_rank  int := coalesce((p_changes ->> 'priority')::int, (p_job.lane >> 5) & 127);
 begin
   perform millrace.check_number('priority', v_rank, 0, 99);

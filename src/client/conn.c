@@ -27,6 +27,13 @@ static const struct {
     {"57P", MR_ECONNECT},     // shutting down, starting up, terminated by an administrator
     {"53300", MR_ECONNECT},   // too_many_connections
     {"08", MR_ECONNECT},      // connection exceptions
+    {"MR001", MR_ELEASE},     {"MR002", MR_EFULL},   {"MR003", MR_EUNKNOWN},
+    {"MR004", MR_ERESTORED},  {"3F000", MR_ESCHEMA}, // invalid_schema_name
+    {"42883", MR_ESCHEMA},                           // undefined_function
+    {"22", MR_EINVALID},                             // data exceptions
+    {"0A000", MR_EINVALID},                          // feature_not_supported
+    {"53100", MR_EFULLDISK},                         // disk_full
+    {"57014", MR_ETIMEOUT},                          // query_canceled
 };
 
 int conn_code_of_sqlstate(const char *sqlstate)
@@ -45,8 +52,13 @@ static void drop_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
+void conn_silence(PGconn *pg)
+{
+    PQsetNoticeReceiver(pg, drop_notice, NULL);
+}
+
 // The dsn that counts, and what to call its source; NULL for libpq's environment.
-static const char *choose_dsn(const char *dsn, const char **ret_source)
+static const char *pick_dsn(const char *dsn, const char **ret_source)
 {
     static const char *const variables[] = {"MILLRACE_DSN", "DATABASE_URL"};
 
@@ -82,8 +94,21 @@ static int check_dsn(const char *dsn, const char *source, struct mr_error *err)
     return MR_EUSAGE;
 }
 
+int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err)
+{
+    const char *source = NULL;
+    const char *chosen = pick_dsn(dsn, &source);
+
+    // a bare word is a database name to libpq, and there is nothing to parse
+    if (chosen && (strchr(chosen, '=') || strchr(chosen, ':')) && check_dsn(chosen, source, err)) {
+        return MR_EUSAGE;
+    }
+    *ret = chosen;
+    return 0;
+}
+
 // The first line is the message, the rest are details.
-static int connect_error(const PGconn *pg, struct mr_error *err)
+int conn_connect_error(const PGconn *pg, struct mr_error *err)
 {
     const char *text = PQerrorMessage(pg);
     size_t first = strcspn(text, "\n");
@@ -95,34 +120,58 @@ static int connect_error(const PGconn *pg, struct mr_error *err)
     return MR_ECONNECT;
 }
 
-static PGconn *connect_pg(const char *dsn)
+// Keywords and values for libpq. What the dsn says comes later and wins, except for the encoding:
+// everything we send is UTF-8.
+enum { SETTINGS = 7 };
+static const char *const keywords[SETTINGS] = {
+    "connect_timeout",
+    "fallback_application_name",
+    "tcp_user_timeout",
+    "keepalives_idle",
+    "dbname",
+    "client_encoding",
+    NULL,
+};
+
+static void settings_of(const char *dsn, const char *application_name, const char **ret_values)
 {
-    // what the dsn says comes later and wins, except for the encoding: the embedded
-    // files are UTF-8
-    const char *timeout = getenv("PGCONNECT_TIMEOUT") ? NULL : "10";
-    const char *const keywords[] = {
-        "connect_timeout",
-        "fallback_application_name",
-        "tcp_user_timeout",
-        "keepalives_idle",
-        "dbname",
-        "client_encoding",
+    const char *const values[SETTINGS] = {
+        getenv("PGCONNECT_TIMEOUT") ? NULL : "10",
+        application_name ? application_name : "millrace",
+        "30000",
+        "30",
+        dsn,
+        "UTF8",
         NULL,
     };
-    const char *const values[] = {timeout, "millrace", "30000", "30", dsn, "UTF8", NULL};
 
     _Static_assert(CONN_TIMEOUT_S == 10, "connect_timeout above");
+    memcpy(ret_values, values, sizeof(values));
+}
+
+static PGconn *connect_pg(const char *dsn)
+{
+    const char *values[SETTINGS];
+
+    settings_of(dsn, NULL, values);
     return PQconnectdbParams(keywords, values, 1);
+}
+
+PGconn *conn_start(const char *dsn, const char *application_name)
+{
+    const char *values[SETTINGS];
+
+    settings_of(dsn, application_name, values);
+    return PQconnectStartParams(keywords, values, 1);
 }
 
 int conn_open(const char *dsn, struct conn **ret, struct mr_error *err)
 {
-    const char *source = NULL;
-    const char *chosen = choose_dsn(dsn, &source);
+    const char *chosen = NULL;
+    int code = conn_choose_dsn(dsn, &chosen, err);
 
-    // a bare word is a database name to libpq, and there is nothing to parse
-    if (chosen && (strchr(chosen, '=') || strchr(chosen, ':')) && check_dsn(chosen, source, err)) {
-        return MR_EUSAGE;
+    if (code) {
+        return code;
     }
     AUTO_CONN *conn = calloc(1, sizeof(*conn));
     if (!conn) {
@@ -133,9 +182,9 @@ int conn_open(const char *dsn, struct conn **ret, struct mr_error *err)
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     if (PQstatus(conn->pg) != CONNECTION_OK) {
-        return connect_error(conn->pg, err);
+        return conn_connect_error(conn->pg, err);
     }
-    PQsetNoticeReceiver(conn->pg, drop_notice, NULL);
+    conn_silence(conn->pg);
     *ret = conn;
     conn = NULL;
     return 0;
@@ -186,18 +235,21 @@ static int server_error(const PGresult *result, struct mr_error *err)
     mr_error_detail(err, "%s%s%s", detail ? detail : "", detail && context ? "\n" : "",
                     context ? context : "");
     mr_error_hint(err, "%s", hint ? hint : "");
+    if (code == MR_ESCHEMA && !hint) {
+        mr_error_hint(err, "Install or upgrade the schema with `millrace migrate`.");
+    }
     return code;
 }
 
 // Fills `err` from a result that is not a success. A result without an SQLSTATE was
 // made by libpq: the connection is gone.
-static int fail(const struct conn *conn, const PGresult *result, struct mr_error *err)
+int conn_error_of(const PGconn *pg, const PGresult *result, struct mr_error *err)
 {
     if (result && PQresultErrorField(result, PG_DIAG_SQLSTATE)) {
         return server_error(result, err);
     }
-    if (PQstatus(conn->pg) != CONNECTION_OK) {
-        const char *text = PQerrorMessage(conn->pg);
+    if (PQstatus(pg) != CONNECTION_OK) {
+        const char *text = PQerrorMessage(pg);
         mr_error_set(err, MR_ECONNECT, "lost the connection to the database: %.*s",
                      (int)strcspn(text, "\n"), text);
         mr_error_hint(err, "What was not committed is rolled back; run the command again.");
@@ -225,7 +277,7 @@ static bool run_next(struct conn *conn, const char *script, int statement, int *
         return false;
     }
     if (*code == 0 && !is_good(result)) {
-        *code = fail(conn, result, err);
+        *code = conn_error_of(conn->pg, result, err);
         prefix_place(result, script, statement, err);
     }
     ExecStatusType status = PQresultStatus(result);
@@ -238,7 +290,7 @@ int conn_run(struct conn *conn, const char *script, struct mr_error *err)
     int statement = 1;
 
     if (!PQsendQuery(conn->pg, script)) {
-        return fail(conn, NULL, err);
+        return conn_error_of(conn->pg, NULL, err);
     }
     while (run_next(conn, script, statement, &code, err)) {
         statement++;
@@ -251,7 +303,7 @@ int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_err
     PGresult *result = PQexec(conn->pg, sql);
 
     if (PQresultStatus(result) != PGRES_TUPLES_OK) {
-        int code = fail(conn, result, err);
+        int code = conn_error_of(conn->pg, result, err);
         PQclear(result);
         return code;
     }

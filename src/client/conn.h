@@ -49,6 +49,24 @@ int conn_server_version(const struct conn *conn);
 // The code for an SQLSTATE; MR_EDATABASE when it is none of the known ones.
 int conn_code_of_sqlstate(const char *sqlstate);
 
+// ---- for connections that are driven by hand ----
+
+// The dsn that counts, as in conn_open(): borrowed from the argument or the environment, NULL for
+// libpq's own environment. Fails with MR_EUSAGE when it cannot be parsed.
+int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err);
+
+// Begins to connect without waiting, with conn_open()'s settings; NULL without memory.
+PGconn *conn_start(const char *dsn, const char *application_name);
+
+// Drops the server's notices from now on.
+void conn_silence(PGconn *pg);
+
+// Why a connection could not be made. Returns MR_ECONNECT.
+int conn_connect_error(const PGconn *pg, struct mr_error *err);
+
+// Why a statement failed, or with a result of NULL why the connection did. Returns the code.
+int conn_error_of(const PGconn *pg, const PGresult *result, struct mr_error *err);
+
 #define AUTO_CONN __attribute__((cleanup(conn_cleanup))) struct conn
 void conn_cleanup(struct conn **conn);
 

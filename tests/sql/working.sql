@@ -216,6 +216,14 @@ select is((select (d.error, d.cause)::text from millrace.dead_letters d where d.
 select is((select (c.args, c.state, c.blob, c.id)::text from millrace.claim_at(t.at('703 s'), 'fin2', 'w', 1, null, true) c),
           ('{"x": 1}'::jsonb, '\x01'::bytea, '\x02'::bytea, (t.ids('m'))[5])::text, 'the requeued one has its changes');
 select is(millrace.complete_at(t.at('703 s'), t.lease('m'), null, '{"all": 1}'), 1, 'complete with a result');
+select t.put(t.at('703 s'), 'nap', 2)
+\gset
+select t.claim('nap', t.at('703 s'), 'nap', 2)
+\gset
+select is(millrace.finish_at(t.at('704 s'), t.lease('nap'), jsonb_build_array(jsonb_build_object('id', (t.ids('nap'))[1], 'outcome', 'snoozed', 'delay', '90 s', 'state', 'AQ=='))), 1, 'a job is snoozed');
+select is(millrace.requeue_at(t.at('704 s'), t.lease('nap'), (t.ids('nap'))[2], '{"delay": "1 minute"}', null, null, '{}'), (t.ids('nap'))[2], 'requeue takes a delay too');
+select is((select array_agg((d.due_at, d.attempt, d.payload_state)::text order by d.job_id) from millrace.delayed d where d.job_id = any (t.ids('nap'))),
+          array[(t.at('794 s'), 1, '\x01'::bytea)::text, (t.at('764 s'), 1, null::bytea)::text], 'both are back when their time has come, the attempt not counted');
 select is(millrace.job((t.ids('m'))[6]) -> 'result', '{"all": 1}', 'keeps it');
 select is((select count(*) from millrace.result r where r.job_id = any (t.ids('m'))), 2::bigint, 'a result is kept for those only that finished with it');
 select t.put(t.at('0'), 'fin3', 1)

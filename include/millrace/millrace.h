@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// libmillrace: jobs on PostgreSQL, from C.
+//
+// Rules for every call, unless its comment says otherwise:
+//
+// - It returns 0, or a negative MR_E* code. The last parameter, an mr_error of the caller's,
+//   says more; it is written only on failure and may be NULL.
+// - A ret_ parameter is written only on success.
+// - Strings given to a call are borrowed until it returns. Strings are UTF-8 and end with a
+//   zero byte; JSON is passed as text and checked by PostgreSQL.
+// - The library never prints, never exits and installs no signal handler.
+// - A handle (mr_conn, mr_batch, mr_reply) is used by one thread at a time. mr_worker_stop(),
+//   mr_worker_healthy() and mr_worker_stats() may be called from any thread, the first of
+//   them from a signal handler too.
+// - An options struct begins with its size, which MR_*_INIT fills in: a program built with
+//   an older header works with a newer library.
+
+#ifndef MILLRACE_MILLRACE_H
+#define MILLRACE_MILLRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MR_VERSION "0.1.0"
+
+// The version of the library that the program runs with.
+const char *mr_version(void);
+
+// ---- errors ----------------------------------------------------------------------------
+
+enum mr_code {
+    MR_OK = 0,
+    MR_ENOMEM = -1,     // out of memory
+    MR_ELIMIT = -2,     // something grew beyond the maximum it was given
+    MR_EUSAGE = -3,     // an argument is wrong
+    MR_ECONNECT = -4,   // the database cannot be reached, or the connection broke
+    MR_EDATABASE = -5,  // the server refused a statement for a reason not listed here
+    MR_ELOCK = -6,      // a lock was not granted within its timeout
+    MR_ECONFLICT = -7,  // deadlock or serialization failure: the same again may work
+    MR_EPRIVILEGE = -8, // the database user may not do this
+    MR_EROLES = -9,     // roles are missing and the user may not create them
+    MR_EREADONLY = -10, // a standby, or read-only transactions
+    MR_ESERVER = -11,   // the server is too old
+    MR_EFOREIGN = -12,  // a schema called millrace exists and is not Millrace's
+    MR_ENEWER = -13,    // the database is newer than this program
+    MR_EALTERED = -14,  // an applied migration is not the one this program carries
+    MR_EIO = -15,       // a file or stream could not be read or written
+    MR_EINTERNAL = -16, // a defect in this library
+    MR_ELEASE = -17,    // MR001: the lease is lost; nothing was changed, drop the work
+    MR_EFULL = -18,     // MR002: the queue is full
+    MR_EUNKNOWN = -19,  // MR003: no such job, queue or schedule
+    MR_ERESTORED = -20, // MR004: the schema was restored from another cluster
+    MR_EINVALID = -21,  // 22023 and the like: the server refused an argument
+    MR_ETIMEOUT = -22,  // no answer within the time allowed
+    MR_ESCHEMA = -23,   // the schema millrace is missing or too old in this database
+    MR_ECONFIG = -24,   // the configuration is wrong
+    MR_EFULLDISK = -25, // the server has no space left
+};
+
+enum mr_class {
+    MR_CLASS_NONE,
+    MR_CLASS_TRANSIENT, // try again later
+    MR_CLASS_CONFLICT,  // somebody else was first
+    MR_CLASS_REJECTED,  // this input will never be accepted
+    MR_CLASS_CONFIG,    // a person has to change the set-up
+    MR_CLASS_INTERNAL,  // a defect, or the machine is out of resources
+};
+
+enum {
+    MR_ERROR_MESSAGE_SIZE = 1024,
+    MR_ERROR_DETAIL_SIZE = 2048,
+    MR_ERROR_HINT_SIZE = 1024,
+    MR_ERROR_SQLSTATE_SIZE = 6,
+};
+
+// Texts are cut at their size, between characters; an unused one is empty. The message is one
+// line, `what: why`, in lower case without a period; detail and hint are sentences.
+typedef struct mr_error {
+    int code;
+    enum mr_class error_class;
+    char message[MR_ERROR_MESSAGE_SIZE];
+    char detail[MR_ERROR_DETAIL_SIZE];
+    char hint[MR_ERROR_HINT_SIZE];
+    char sqlstate[MR_ERROR_SQLSTATE_SIZE];
+} mr_error;
+
+// The class of a code; MR_CLASS_INTERNAL for a number that is not a code.
+enum mr_class mr_code_class(int code);
+
+// ---- connections -----------------------------------------------------------------------
+
+typedef struct mr_conn mr_conn;
+struct pg_conn; // libpq's PGconn
+
+typedef struct mr_conn_options {
+    size_t size;
+    const char *dsn;              // NULL: $MILLRACE_DSN, $DATABASE_URL, libpq's environment
+    const char *application_name; // NULL: millrace
+    int pooler;                   // not 0: no named statements and no LISTEN (PgBouncer); 0
+    int64_t timeout_ms;           // what a call may take, reconnecting included; 0: 30 s
+} mr_conn_options;
+
+#define MR_CONN_OPTIONS_INIT                \
+    {                                       \
+        sizeof(mr_conn_options), 0, 0, 0, 0 \
+    }
+
+// Connects. The caller frees *ret with mr_conn_free(). A connection that breaks later is made
+// again by the next call, with growing pauses, within that call's time. A call whose answer
+// was lost is not repeated: it fails with MR_ECONNECT, and may have happened.
+int mr_conn_open(const mr_conn_options *options, mr_conn **ret, mr_error *err);
+
+// Calls on a connection of the caller's, inside of whatever transaction is open on it: a job
+// enqueued there exists when the caller commits. Never reconnects, begins, commits or closes;
+// `pg` must outlive *ret, be idle between calls and not be in pipeline mode.
+int mr_conn_wrap(struct pg_conn *pg, mr_conn **ret, mr_error *err);
+
+// Closes the connection. NULL is fine.
+void mr_conn_free(mr_conn *conn);
+
+// ---- producing -------------------------------------------------------------------------
+
+// A job to be. Only kind is required.
+typedef struct mr_job_spec {
+    size_t size;
+    const char *kind;
+    const char *args;       // JSON; NULL: {}
+    const char *queue;      // NULL: default
+    int priority;           // 0 to 99, the lower number runs first; 50
+    int max_attempts;       // 0: as the kind's retry policy or the queue says
+    const char *run_at;     // a timestamp; NULL: at once
+    int64_t delay_ms;       // instead of run_at; 0: none
+    int64_t timeout_ms;     // how long a handler may take; 0: as the worker says
+    int64_t expires_in_ms;  // ends as expired when nobody took it by then; 0: never
+    const char *unique_key; // refused until unique jobs are there
+    const char *ordering_key;
+    const char *tenant;
+    const char *ref;  // the caller's own id
+    const char *meta; // JSON
+    const void *state;
+    size_t state_size;
+    const void *blob;
+    size_t blob_size;
+} mr_job_spec;
+
+#define MR_JOB_SPEC_INIT                                                           \
+    {                                                                              \
+        sizeof(mr_job_spec), 0, 0, 0, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+// Enqueues one job. ret_id may be NULL.
+int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err);
+
+// Enqueues one job for each of `count` args (JSON texts), which share everything else of
+// `job`: the fastest way in. `chunk` jobs go in one statement and, unless the connection is
+// wrapped, in one transaction (0: 10,000). ret_ids, where not NULL, has room for `count`.
+// *ret_done, where not NULL, is the number of jobs that are in, on failure too: a whole number
+// of chunks.
+int mr_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,
+                    size_t chunk, int64_t *ret_ids, size_t *ret_done, mr_error *err);
+
+// The same with everything different for each job.
+int mr_enqueue_jobs(mr_conn *conn, const mr_job_spec *jobs, size_t count, size_t chunk,
+                    int64_t *ret_ids, size_t *ret_done, mr_error *err);
+
+// ---- working ---------------------------------------------------------------------------
+
+// A job in a worker's hands. Strings and bytes belong to its batch.
+typedef struct mr_claimed_job {
+    int64_t id;
+    int attempt; // from 1
+    int max_attempts;
+    int priority;
+    const char *lease;
+    const char *queue;
+    const char *kind;
+    const char *args;  // JSON
+    const char *meta;  // JSON, or NULL
+    const void *state; // or NULL
+    size_t state_size;
+    const void *blob; // or NULL
+    size_t blob_size;
+    const char *tenant; // this and the following: or NULL
+    const char *ref;
+    const char *source;
+    int64_t created_at_us;  // microseconds since 1970-01-01 UTC
+    int64_t lease_until_us; // the same
+    int64_t timeout_ms;     // 0: none
+} mr_claimed_job;
+
+typedef struct mr_batch mr_batch;
+
+typedef struct mr_claim_options {
+    size_t size;
+    const char *queue;  // NULL: default
+    const char *worker; // a name for people; NULL: one with the backend's pid
+    int max_jobs;       // 1 to 10,000; 0: 1
+    int64_t lease_ms;   // 0: as the queue says
+    int without_state;  // not 0: leave `state` where it is
+} mr_claim_options;
+
+#define MR_CLAIM_OPTIONS_INIT                   \
+    {                                           \
+        sizeof(mr_claim_options), 0, 0, 0, 0, 0 \
+    }
+
+// Takes jobs under one lease. *ret is freed with mr_batch_free(); it is empty when there is
+// nothing to do. On a connection of its own the claim is a transaction of its own that does not
+// wait for the disk (a claim lost in a crash is only a redelivery).
+int mr_claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err);
+
+size_t mr_batch_count(const mr_batch *batch);
+// The job at `index`, NULL beyond the end; borrowed from the batch.
+const mr_claimed_job *mr_batch_job(const mr_batch *batch, size_t index);
+// The lease of all of them, NULL when the batch is empty.
+const char *mr_batch_lease(const mr_batch *batch);
+void mr_batch_free(mr_batch *batch);
+
+// Completes jobs of a lease: those in ids, or with count 0 all that are open. `result` is JSON
+// or NULL. *ret_done, where not NULL: how many.
+int mr_complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                const char *result, int *ret_done, mr_error *err);
+
+// Completes all open jobs of many leases, all or none.
+int mr_complete_many(mr_conn *conn, const char *const *leases, size_t count, int *ret_done,
+                     mr_error *err);
+
+// Reports a failure. retry_in_ms 0: the backoff of the kind. no_retry not 0: to the dead
+// letters. state replaces the job's, NULL leaves it. *ret_dead, where not NULL: whether the job
+// is a dead letter now.
+int mr_fail(mr_conn *conn, const char *lease, int64_t id, const char *error, int64_t retry_in_ms,
+            int no_retry, const void *state, size_t state_size, int *ret_dead, mr_error *err);
+
+// Many outcomes in one call, all or none: JSON as for the SQL function finish.
+int mr_finish(mr_conn *conn, const char *lease, const char *outcomes, int *ret_done, mr_error *err);
+
+// Puts a job back; the attempt is not counted. `changes` is JSON (queue, priority, run_at,
+// delay, args, meta) or NULL; state and blob replace those parts, NULL leaves them.
+int mr_requeue(mr_conn *conn, const char *lease, int64_t id, const char *changes, const void *state,
+               size_t state_size, const void *blob, size_t blob_size, mr_error *err);
+
+// Gives jobs back untouched, those in ids or with count 0 all that are open.
+int mr_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count, int *ret_done,
+               mr_error *err);
+
+// Extends a lease, by as much as it was taken for when extend_ms is 0. *ret_until_us, where not
+// NULL: its end, in microseconds since 1970-01-01 UTC.
+int mr_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, int64_t *ret_until_us,
+                 mr_error *err);
+
+// ---- looking ---------------------------------------------------------------------------
+
+// The number of available jobs of a queue; 0 for an unknown one.
+int mr_depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err);
+
+// The story of one job as JSON; the caller frees *ret with mr_free(). MR_EUNKNOWN: no such job.
+int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err);
+
+// Frees what a call allocated for the caller. NULL is fine.
+void mr_free(void *memory);
+
+// ---- without waiting -------------------------------------------------------------------
+//
+// Requests are sent now and answered later, in order, many in flight; each is a transaction of
+// its own. Poll mr_fd() for reading and call mr_advance() whenever it is readable: nothing else
+// is needed, neither for writing, nor for timeouts, nor for reconnecting. A request that was
+// under way when the connection broke is answered with MR_ECONNECT. Not for a wrapped
+// connection, and not while a blocking call of the same connection runs.
+
+enum mr_call {
+    MR_CALL_ENQUEUE,
+    MR_CALL_CLAIM,
+    MR_CALL_COMPLETE,
+    MR_CALL_FAIL,
+    MR_CALL_FINISH,
+    MR_CALL_REQUEUE,
+    MR_CALL_RELEASE,
+    MR_CALL_HEARTBEAT,
+};
+
+typedef struct mr_reply mr_reply;
+
+// A descriptor that stays the same as long as the connection is open; -1 for a wrapped one.
+int mr_fd(const mr_conn *conn);
+// Does all that can be done without waiting.
+int mr_advance(mr_conn *conn, mr_error *err);
+// The next answer, or NULL when none is there; the caller frees it with mr_reply_free().
+mr_reply *mr_reply_next(mr_conn *conn);
+
+enum mr_call mr_reply_call(const mr_reply *reply);
+// 0, or the code with which the request failed.
+int mr_reply_code(const mr_reply *reply, mr_error *err);
+// enqueue, requeue: the id; complete, finish, release: how many; fail: 1 for a dead letter;
+// heartbeat: the end of the lease in microseconds.
+int64_t mr_reply_number(const mr_reply *reply);
+// claim: the batch, which the caller frees; NULL otherwise, and the second time.
+mr_batch *mr_reply_take_batch(mr_reply *reply);
+void mr_reply_free(mr_reply *reply);
+
+// Parameters as in the blocking call of the same name. MR_ELIMIT: too many are in flight.
+int mr_send_enqueue(mr_conn *conn, const mr_job_spec *job, mr_error *err);
+int mr_send_claim(mr_conn *conn, const mr_claim_options *options, mr_error *err);
+int mr_send_complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                     const char *result, mr_error *err);
+int mr_send_fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
+                 int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
+                 mr_error *err);
+int mr_send_finish(mr_conn *conn, const char *lease, const char *outcomes, mr_error *err);
+int mr_send_requeue(mr_conn *conn, const char *lease, int64_t id, const char *changes,
+                    const void *state, size_t state_size, const void *blob, size_t blob_size,
+                    mr_error *err);
+int mr_send_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                    mr_error *err);
+int mr_send_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, mr_error *err);
+
+// ---- the worker ------------------------------------------------------------------------
+
+// How a handler says what became of its job. Belongs to the worker; valid inside the handler.
+typedef struct mr_outcome mr_outcome;
+
+// The last one called counts; texts and bytes are copied. Each returns 0 or MR_ENOMEM.
+int mr_outcome_complete(mr_outcome *outcome, const char *result);
+int mr_outcome_fail(mr_outcome *outcome, const char *error, int64_t retry_in_ms, int no_retry);
+int mr_outcome_snooze(mr_outcome *outcome, int64_t delay_ms);
+int mr_outcome_requeue(mr_outcome *outcome, const char *changes);
+// Beside fail, snooze or requeue: what the next attempt finds as its state.
+int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size);
+
+// Runs one job, on a thread of the worker's. Returns 0: the job is completed unless an
+// mr_outcome_* call said otherwise; not 0: it failed, unless one said otherwise.
+typedef int mr_handler(const mr_claimed_job *job, mr_outcome *outcome, void *arg);
+
+typedef struct mr_worker mr_worker;
+
+typedef struct mr_worker_options {
+    size_t size;
+    const char *dsn;     // as in mr_conn_options
+    int pooler;          // as in mr_conn_options
+    const char *queue;   // NULL: default
+    const char *name;    // NULL: host, pid and a number
+    mr_handler *handler; // required
+    void *arg;           // for the handler
+    int concurrency;     // threads; 0: the number of cores
+    int batch;           // jobs in one claim at most; 0: 100
+    int64_t lease_ms;    // 0: as the queue says
+    int64_t poll_ms;     // how often to look without a wake-up; 0: $QUEUE_POLL_INTERVAL_MS or 100
+    int64_t grace_ms;    // for running jobs when it stops; 0: 30 s
+    int64_t health_ms;   // healthy: an answer of the database is younger than this; 0: 15 s
+    int without_state;   // not 0: do not fetch `state`
+    int until_empty;     // not 0: mr_worker_run() returns when nothing is left to do
+} mr_worker_options;
+
+#define MR_WORKER_OPTIONS_INIT                                              \
+    {                                                                       \
+        sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+typedef struct mr_worker_counts {
+    size_t size;
+    int64_t claims;  // that brought jobs
+    int64_t claimed; // jobs
+    int64_t completed;
+    int64_t failed;   // retried or dead
+    int64_t requeued; // snoozed included
+    int64_t released;
+    int64_t lost; // leases that were void when their outcome was written (MR001)
+    int64_t reconnects;
+    int64_t running; // now
+} mr_worker_counts;
+
+#define MR_WORKER_COUNTS_INIT                               \
+    {                                                       \
+        sizeof(mr_worker_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+// A worker that is not running yet; nothing is connected. Freed with mr_worker_free().
+int mr_worker_new(const mr_worker_options *options, mr_worker **ret, mr_error *err);
+
+// Works until mr_worker_stop() (or, with until_empty, until nothing is left), then lets running
+// handlers finish within the grace period, gives back what was not started and returns 0.
+// While it runs: claims in batches, keeps leases alive with heartbeats, writes outcomes in
+// batches together with the next claim, reconnects by itself. Fails with what makes going on
+// useless: MR_EUSAGE, MR_EPRIVILEGE, MR_ESCHEMA, MR_ERESTORED and the like. At the end of the
+// grace period handlers that still run are left running: their jobs were released, their
+// threads end when they return, and mr_worker_free() waits for them.
+int mr_worker_run(mr_worker *worker, mr_error *err);
+
+// Asks a running worker to stop. Safe from any thread and from a signal handler.
+void mr_worker_stop(mr_worker *worker);
+
+// 1 while it is consuming: running, connected, and the last answer of the database is younger
+// than health_ms.
+int mr_worker_healthy(mr_worker *worker);
+
+// What it has done so far; `ret` was initialized with MR_WORKER_COUNTS_INIT.
+void mr_worker_stats(mr_worker *worker, mr_worker_counts *ret);
+
+// NULL is fine. Not while it runs.
+void mr_worker_free(mr_worker *worker);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

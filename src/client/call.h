@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The calls of the SQL core that the program and the library make: a table row each, and
+// parameters in the form that libpq wants. Everything that is said to the database stands in
+// call.c.
+
+#ifndef MILLRACE_CLIENT_CALL_H
+#define MILLRACE_CLIENT_CALL_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum call_kind {
+    CALL_ENQUEUE,
+    CALL_ENQUEUE_MANY,
+    CALL_ENQUEUE_JOBS,
+    CALL_CLAIM,
+    CALL_COMPLETE,
+    CALL_COMPLETE_MANY,
+    CALL_FAIL,
+    CALL_FINISH,
+    CALL_REQUEUE,
+    CALL_RELEASE,
+    CALL_HEARTBEAT,
+    CALL_WAIT_CHANNEL,
+    CALL_LISTEN, // one parameter, the channel, put into the statement
+    CALL_MAINTAIN,
+    CALL_DEPTH,
+    CALL_JOB,
+    CALL_KINDS,
+};
+
+// Parameters at most: enqueue has 16.
+enum { CALL_PARAMS_MAX = 16 };
+
+struct call_info {
+    const char *name;      // of the prepared statement
+    const char *statement; // with $1...
+    int params;
+    bool binary; // the format of the result
+    bool async;  // in its own transaction it does not wait for the disk
+};
+
+extern const struct call_info call_infos[CALL_KINDS];
+
+// Before a call whose loss in a crash is only a redelivery, in the same transaction.
+#define CALL_ASYNC_COMMIT "select set_config('synchronous_commit', 'off', true)"
+
+// A call with its parameters. Values live in `store`.
+struct call {
+    enum call_kind kind;
+    int count;
+    size_t offset[CALL_PARAMS_MAX]; // into store; CALL_NULL for null
+    int length[CALL_PARAMS_MAX];
+    int format[CALL_PARAMS_MAX]; // 0 text, 1 binary
+    struct buf store;
+};
+
+#define CALL_NULL     SIZE_MAX
+#define CALL_SIZE_MAX (1000 * 1000 * 1000)
+
+void call_init(struct call *call, enum call_kind kind);
+void call_done(struct call *call);
+
+// The next parameter.
+void call_null(struct call *call);
+void call_text(struct call *call, const char *text); // NULL: null
+void call_number(struct call *call, int64_t number);
+void call_bool(struct call *call, bool value);
+void call_ms(struct call *call, int64_t ms);                       // an interval; 0 or less: null
+void call_bytes(struct call *call, const void *data, size_t size); // data NULL: null
+void call_numbers(struct call *call, const int64_t *numbers,
+                  size_t count); // bigint[]; count 0: null
+void call_texts(struct call *call, const char *const *texts, size_t count); // text[]
+// jsonb[] from JSON texts.
+void call_json_array(struct call *call, const char *const *texts, size_t count);
+
+// 0, MR_ENOMEM or MR_ELIMIT: whether all parameters are there.
+int call_status(const struct call *call, struct mr_error *err);
+
+// Fills arrays of CALL_PARAMS_MAX for PQsendQueryParams() and the like; they point into `call`.
+void call_values(const struct call *call, const char **ret_values, int *ret_lengths,
+                 int *ret_formats);
+
+// Runs the call on a connection of somebody else's and waits. *ret is the caller's.
+int call_exec(const struct call *call, PGconn *pg, PGresult **ret, struct mr_error *err);
+
+#define AUTO_CALL __attribute__((cleanup(call_done))) struct call
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// A connection that never blocks and mends itself: requests go out in a pipeline, answers come
+// back in order through callbacks.
+//
+// 1. Every request is a transaction of its own (one pipeline sync each).
+// 2. A request gets exactly one answer: a result, the server's error, or MR_ECONNECT when the
+//    connection broke before its answer came; then it may or may not have happened.
+// 3. Callbacks run inside wire_advance() only, and may send.
+// 4. wire_fd() is one epoll descriptor for the life of the wire: socket, timer and wake-ups are
+//    inside of it. Readable means: call wire_advance().
+// 5. While there is no connection, requests wait. Attempts to connect are spaced out
+//    (100 ms doubling to 5 s, with jitter). Name resolution blocks: libpq has no other.
+
+#ifndef MILLRACE_CLIENT_WIRE_H
+#define MILLRACE_CLIENT_WIRE_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "client/call.h"
+
+struct wire;
+
+// `result` is borrowed, NULL on failure; then `err` is set, else NULL.
+typedef void wire_answer_fn(void *arg, PGresult *result, const struct mr_error *err);
+
+enum wire_event {
+    WIRE_CONNECTED,
+    WIRE_LOST,    // err says why; reconnecting
+    WIRE_REFUSED, // an attempt to connect failed; err says why
+};
+
+struct wire_hooks {
+    void (*event)(void *arg, enum wire_event event, const struct mr_error *err); // may be NULL
+    void (*notify)(void *arg, const char *channel);                              // may be NULL
+    void (*timer)(void *arg);                                                    // may be NULL
+    void *arg;
+};
+
+struct wire_options {
+    const char *dsn; // as for conn_open()
+    const char *application_name;
+    bool pooler; // no named statements
+};
+
+// Nothing is connected before the first wire_advance(). Copies what it is given. Fails with
+// MR_ENOMEM, MR_EIO, MR_EUSAGE (the dsn).
+int wire_new(const struct wire_options *options, const struct wire_hooks *hooks, struct wire **ret,
+             struct mr_error *err);
+// Pending requests are dropped without an answer.
+void wire_free(struct wire *wire);
+
+int wire_fd(const struct wire *wire);
+void wire_advance(struct wire *wire);
+// Makes wire_fd() readable; from any thread or a signal handler.
+void wire_wake(struct wire *wire);
+// Calls the timer hook, once, at this time of clock_ms(); a new time replaces the old one, 0
+// takes it back.
+void wire_set_timer(struct wire *wire, int64_t at_ms);
+
+// Sends a call with its parameters, which are copied. Fails with MR_ENOMEM, or MR_ELIMIT when
+// WIRE_PENDING_MAX requests have no answer yet.
+int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer, void *arg,
+              struct mr_error *err);
+#define WIRE_PENDING_MAX 4096
+
+bool wire_connected(const struct wire *wire);
+// How many requests have no answer yet.
+int wire_pending(const struct wire *wire);
+// clock_ms() of the last answer; 0 before the first.
+int64_t wire_answered_at(const struct wire *wire);
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The configuration file as a tree of plain structs. See docs/configuration.md.
+
+#ifndef MILLRACE_DAEMON_CONFIG_H
+#define MILLRACE_DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "handler/breaker.h"
+#include "handler/handler.h"
+
+// worker NAME { queue, exec | run | http | sql | plugin, dsn, concurrency, batch, batch_wait,
+//               lease, poll, timeout, grace, per_batch, pooler, secret, breaker { failures,
+//               open_for } }
+struct config_worker {
+    const char *name;
+    const char *queue;
+    const char *dsn; // NULL: the file's
+    bool pooler;
+    enum handler_kind kind;
+    const char *target;
+    int concurrency;
+    int batch;
+    int64_t batch_wait_ms;
+    int64_t lease_ms;
+    int64_t poll_ms;
+    int64_t timeout_ms;
+    int64_t grace_ms;
+    bool per_batch;
+    bool procedure;
+    bool private_networks;
+    const char *secret;
+    struct breaker_options breaker;
+};
+
+// queue NAME { setting = value ... }: passed to set_queue() as they are.
+struct config_queue {
+    const char *name;
+    const char *settings_json;
+};
+
+// retry KIND { max_attempts, base, factor, cap, jitter }
+struct config_retry {
+    const char *kind;
+    int max_attempts;
+    int64_t base_ms;
+    double factor;
+    int64_t cap_ms;
+    double jitter;
+};
+
+struct config {
+    const char *dsn; // NULL: not given
+    bool pooler;
+    int64_t maintain_ms; // cadence
+    enum log_format log_format;
+    enum log_level log_level;
+    struct config_worker *workers;
+    size_t worker_count;
+    struct config_queue *queues;
+    size_t queue_count;
+    struct config_retry *retries;
+    size_t retry_count;
+    void *memory; // what all the pointers point into
+};
+
+// Reads a file. *ret is the caller's, config_free(). Fails with MR_ECONFIG: the message is
+// `FILE:LINE: what`, the hint names the nearest valid key; MR_EIO, MR_ENOMEM.
+int config_load(const char *path, struct config **ret, struct mr_error *err);
+void config_free(struct config *config);
+
+// Defaults of a worker, with $QUEUE_POLL_INTERVAL_MS taken into account.
+void config_worker_init(struct config_worker *worker);
+
+// The same worker, so that a reload can leave it running.
+bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
+
+#endif
