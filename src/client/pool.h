@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Threads for work that blocks. Work is handed in and collected on one thread, the owner's.
+// Threads for work that blocks. Work is handed in and collected on one thread, the owner's. The
+// threads take no signals of the process.
 
 #ifndef MILLRACE_CLIENT_POOL_H
 #define MILLRACE_CLIENT_POOL_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 
@@ -35,7 +38,14 @@ void pool_submit(struct pool *pool, struct pool_work *work);
 // A piece of work that is done, or NULL.
 struct pool_work *pool_collect(struct pool *pool);
 
-// Waits for running work; what has not begun is not run and can still be collected before.
+// Takes back a piece of work that no thread has begun; false when one has.
+bool pool_withdraw(struct pool *pool, struct pool_work *work);
+
+// Waits for running work and ends the threads. Work that has not begun is not run any more; it
+// can still be withdrawn, and what has ended collected.
+void pool_join(struct pool *pool);
+
+// Joins, then frees. NULL is fine.
 void pool_free(struct pool *pool);
 
 #endif

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// What a claim brought: see batch.h.
+//
+// Nothing is copied but the queue's name: libpq puts a zero byte behind every field, so texts
+// and bytes are used where they lie in the result, which lives as long as the batch.
+
+#include "client/batch.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+// The columns of CALL_CLAIM.
+enum {
+    COLUMN_LEASE,
+    COLUMN_ID,
+    COLUMN_ATTEMPT,
+    COLUMN_MAX_ATTEMPTS,
+    COLUMN_KIND,
+    COLUMN_ARGS,
+    COLUMN_META,
+    COLUMN_STATE,
+    COLUMN_BLOB,
+    COLUMN_TENANT,
+    COLUMN_REF,
+    COLUMN_PRIORITY,
+    COLUMN_SOURCE,
+    COLUMN_CREATED_AT,
+    COLUMN_LEASE_UNTIL,
+    COLUMN_TIMEOUT,
+    COLUMN_LEASE_LENGTH,
+    COLUMNS,
+};
+
+// Types, as PostgreSQL numbers them.
+enum {
+    OID_BYTEA = 17,
+    OID_INT8 = 20,
+    OID_INT4 = 23,
+    OID_TEXT = 25,
+    OID_TIMESTAMPTZ = 1184,
+    OID_INTERVAL = 1186,
+    OID_JSONB = 3802,
+};
+
+static const Oid column_types[COLUMNS] = {
+    [COLUMN_LEASE] = OID_TEXT,
+    [COLUMN_ID] = OID_INT8,
+    [COLUMN_ATTEMPT] = OID_INT4,
+    [COLUMN_MAX_ATTEMPTS] = OID_INT4,
+    [COLUMN_KIND] = OID_TEXT,
+    [COLUMN_ARGS] = OID_JSONB,
+    [COLUMN_META] = OID_JSONB,
+    [COLUMN_STATE] = OID_BYTEA,
+    [COLUMN_BLOB] = OID_BYTEA,
+    [COLUMN_TENANT] = OID_TEXT,
+    [COLUMN_REF] = OID_TEXT,
+    [COLUMN_PRIORITY] = OID_INT4,
+    [COLUMN_SOURCE] = OID_TEXT,
+    [COLUMN_CREATED_AT] = OID_TIMESTAMPTZ,
+    [COLUMN_LEASE_UNTIL] = OID_TIMESTAMPTZ,
+    [COLUMN_TIMEOUT] = OID_INTERVAL,
+    [COLUMN_LEASE_LENGTH] = OID_INTERVAL,
+};
+
+// The version of jsonb's binary form; the rest of the field is text.
+enum { JSONB_VERSION = 1 };
+
+#define US_PER_MS     INT64_C(1000)
+#define MS_PER_DAY    (INT64_C(24) * 60 * 60 * 1000)
+#define DAYS_IN_MONTH 30 // as PostgreSQL counts when it has to
+// From 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
+#define EPOCH_SHIFT_US INT64_C(946684800000000)
+
+// A job knows its batch, so that whoever holds only the job can keep all of it.
+struct batch_job {
+    struct mr_batch *batch;
+    mr_claimed_job job;
+};
+
+struct mr_batch {
+    PGresult *result;
+    char *queue;
+    int owners;
+    int64_t lease_ms;
+    size_t count;
+    struct batch_job jobs[];
+};
+
+// ---- fields ----
+
+static uint32_t read_uint32(const char *data)
+{
+    uint32_t network;
+
+    memcpy(&network, data, sizeof(network));
+    return ntohl(network);
+}
+
+static int64_t read_int64(const char *data)
+{
+    uint64_t network;
+
+    memcpy(&network, data, sizeof(network));
+    return (int64_t)be64toh(network);
+}
+
+static int field_int(const PGresult *result, int row, int column)
+{
+    return PQgetlength(result, row, column) == sizeof(uint32_t)
+               ? (int)read_uint32(PQgetvalue(result, row, column))
+               : 0;
+}
+
+static int64_t field_int64(const PGresult *result, int row, int column)
+{
+    return PQgetlength(result, row, column) == sizeof(uint64_t)
+               ? read_int64(PQgetvalue(result, row, column))
+               : 0;
+}
+
+int64_t batch_time_us(const PGresult *result, int row, int column)
+{
+    int64_t us = field_int64(result, row, column);
+
+    // the ends of the range stand for infinity
+    return us > INT64_MAX - EPOCH_SHIFT_US ? INT64_MAX : us + EPOCH_SHIFT_US;
+}
+
+static int64_t field_interval_ms(const PGresult *result, int row, int column)
+{
+    enum { INTERVAL_SIZE = 16 };
+
+    if (PQgetlength(result, row, column) != INTERVAL_SIZE) {
+        return 0;
+    }
+    const char *data = PQgetvalue(result, row, column);
+    int64_t days = (int32_t)read_uint32(data + 8);
+    int64_t months = (int32_t)read_uint32(data + 12);
+    return read_int64(data) / US_PER_MS + (days + months * DAYS_IN_MONTH) * MS_PER_DAY;
+}
+
+static const char *field_text(const PGresult *result, int row, int column)
+{
+    return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
+}
+
+static const char *field_json(const PGresult *result, int row, int column)
+{
+    const char *data = field_text(result, row, column);
+
+    return data && data[0] == JSONB_VERSION ? data + 1 : NULL;
+}
+
+static const void *field_bytes(const PGresult *result, int row, int column, size_t *ret_size)
+{
+    *ret_size = (size_t)PQgetlength(result, row, column);
+    return field_text(result, row, column);
+}
+
+// ---- the batch ----
+
+static int check_columns(const PGresult *result, mr_error *err)
+{
+    bool fits = PQnfields(result) == COLUMNS;
+
+    for (int i = 0; fits && i < COLUMNS; i++) {
+        fits = PQftype(result, i) == column_types[i] && PQfformat(result, i) == 1;
+    }
+    if (!fits) {
+        mr_error_set(err, MR_ESCHEMA, "cannot read jobs: claim() returns other columns");
+        mr_error_hint(err, "The schema and the library are of different versions; upgrade the "
+                           "older one (`millrace migrate` for the schema).");
+        return MR_ESCHEMA;
+    }
+    return 0;
+}
+
+static void read_job(const struct mr_batch *batch, int row, mr_claimed_job *job)
+{
+    const PGresult *result = batch->result;
+
+    *job = (mr_claimed_job){
+        .id = field_int64(result, row, COLUMN_ID),
+        .attempt = field_int(result, row, COLUMN_ATTEMPT),
+        .max_attempts = field_int(result, row, COLUMN_MAX_ATTEMPTS),
+        .priority = field_int(result, row, COLUMN_PRIORITY),
+        .lease = field_text(result, row, COLUMN_LEASE),
+        .queue = batch->queue,
+        .kind = field_text(result, row, COLUMN_KIND),
+        .args = field_json(result, row, COLUMN_ARGS),
+        .meta = field_json(result, row, COLUMN_META),
+        .tenant = field_text(result, row, COLUMN_TENANT),
+        .ref = field_text(result, row, COLUMN_REF),
+        .source = field_text(result, row, COLUMN_SOURCE),
+        .created_at_us = batch_time_us(result, row, COLUMN_CREATED_AT),
+        .lease_until_us = batch_time_us(result, row, COLUMN_LEASE_UNTIL),
+        .timeout_ms = field_interval_ms(result, row, COLUMN_TIMEOUT),
+    };
+    job->state = field_bytes(result, row, COLUMN_STATE, &job->state_size);
+    job->blob = field_bytes(result, row, COLUMN_BLOB, &job->blob_size);
+    if (!job->args) {
+        job->args = "{}";
+    }
+}
+
+int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err)
+{
+    size_t count = (size_t)PQntuples(result);
+    struct mr_batch *batch;
+    int code = check_columns(result, err);
+
+    if (code) {
+        PQclear(result);
+        return code;
+    }
+    batch = calloc(1, sizeof(*batch) + count * sizeof(batch->jobs[0]));
+    if (!batch || !(batch->queue = strdup(queue ? queue : "default"))) {
+        free(batch);
+        PQclear(result);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    batch->result = result;
+    batch->owners = 1;
+    batch->count = count;
+    batch->lease_ms = count ? field_interval_ms(result, 0, COLUMN_LEASE_LENGTH) : 0;
+    for (size_t i = 0; i < count; i++) {
+        batch->jobs[i].batch = batch;
+        read_job(batch, (int)i, &batch->jobs[i].job);
+    }
+    *ret = batch;
+    return 0;
+}
+
+int64_t batch_lease_ms(const mr_batch *batch)
+{
+    return batch->lease_ms;
+}
+
+mr_batch *batch_keep(const mr_claimed_job *job)
+{
+    const struct batch_job *entry =
+        (const struct batch_job *)((const char *)job - offsetof(struct batch_job, job));
+
+    entry->batch->owners++;
+    return entry->batch;
+}
+
+size_t mr_batch_count(const mr_batch *batch)
+{
+    return batch ? batch->count : 0;
+}
+
+const mr_claimed_job *mr_batch_job(const mr_batch *batch, size_t index)
+{
+    return index < mr_batch_count(batch) ? &batch->jobs[index].job : NULL;
+}
+
+const char *mr_batch_lease(const mr_batch *batch)
+{
+    return mr_batch_count(batch) ? batch->jobs[0].job.lease : NULL;
+}
+
+void mr_batch_free(mr_batch *batch)
+{
+    if (batch && --batch->owners == 0) {
+        PQclear(batch->result);
+        free(batch->queue);
+        free(batch);
+    }
+}
