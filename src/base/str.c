@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,12 +127,18 @@ bool str_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
     return true;
 }
 
-bool str_parse_duration_ms(const char *text, int64_t *ret_ms)
+static bool parse_time(const char *text, int64_t max_ms, int64_t *ret_ms)
 {
     static const struct {
         const char *unit;
         int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {"h", 60 * 60 * 1000}};
+    } units[] = {
+        {"ms", 1},
+        {"s", 1000},
+        {"min", 60 * 1000},
+        {"h", 60 * 60 * 1000},
+        {"d", 24 * 60 * 60 * 1000},
+    };
     char *end = NULL;
 
     if (!isdigit((unsigned char)text[0])) {
@@ -143,12 +150,39 @@ bool str_parse_duration_ms(const char *text, int64_t *ret_ms)
         return false;
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (str_equal(end, units[i].unit) && number <= STR_DURATION_MAX_MS / units[i].ms) {
+        if (str_equal(end, units[i].unit) && number <= max_ms / units[i].ms) {
             *ret_ms = number * units[i].ms;
             return true;
         }
     }
     return false;
+}
+
+bool str_parse_duration_ms(const char *text, int64_t *ret_ms)
+{
+    return parse_time(text, STR_DURATION_MAX_MS, ret_ms);
+}
+
+bool str_parse_span_ms(const char *text, int64_t *ret_ms)
+{
+    return parse_time(text, STR_SPAN_MAX_MS, ret_ms);
+}
+
+bool str_parse_real(const char *text, double *ret)
+{
+    size_t len = strspn(text, "0123456789.");
+    char *end = NULL;
+
+    // neither signs nor exponents, hexadecimal or names of infinity
+    if (len == 0 || text[len] || !strpbrk(text, "0123456789")) {
+        return false;
+    }
+    double number = strtod(text, &end);
+    if (*end || number > DBL_MAX) {
+        return false;
+    }
+    *ret = number;
+    return true;
 }
 
 int str_version_compare(const char *a, const char *b)

@@ -15,6 +15,9 @@
 // The longest duration that str_parse_duration_ms() accepts: 24 hours.
 #define STR_DURATION_MAX_MS (INT64_C(24) * 60 * 60 * 1000)
 
+// And str_parse_span_ms(): ten years.
+#define STR_SPAN_MAX_MS (3650 * STR_DURATION_MAX_MS)
+
 bool str_equal(const char *a, const char *b);
 bool str_starts(const char *text, const char *prefix);
 
@@ -38,6 +41,13 @@ int str_distance(const char *a, const char *b);
 // Reads `500ms`, `5s`, `2min`, `1h`: a whole number with a unit, more than zero, at
 // most STR_DURATION_MAX_MS. Returns false and leaves *ret_ms alone for anything else.
 bool str_parse_duration_ms(const char *text, int64_t *ret_ms);
+
+// The same with the unit `d` too, at most STR_SPAN_MAX_MS.
+bool str_parse_span_ms(const char *text, int64_t *ret_ms);
+
+// Reads a decimal number, 0 or more and finite: `2`, `0.5`. Returns false and leaves *ret alone
+// for anything else.
+bool str_parse_real(const char *text, double *ret);
 
 // Reads a whole decimal number within [min, max]. Returns false and leaves *ret alone
 // for anything else.

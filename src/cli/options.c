@@ -50,17 +50,31 @@ static bool store(const struct option_row *row, const char *value)
     case OPTION_FLAG: *(bool *)row->target = true; return true;
     case OPTION_STRING: *(const char **)row->target = value; return true;
     case OPTION_DURATION: return str_parse_duration_ms(value, row->target);
+    case OPTION_SPAN: return str_parse_span_ms(value, row->target);
     case OPTION_NUMBER: return str_parse_int(value, 0, INT32_MAX, row->target);
+    case OPTION_REAL: return str_parse_real(value, row->target);
     }
     return false;
+}
+
+static const char *hint_of(enum option_type type)
+{
+    switch (type) {
+    case OPTION_FLAG:
+    case OPTION_STRING: break;
+    case OPTION_DURATION:
+        return "Write a duration with its unit, at most 24h: 500ms, 5s, 2min, 1h.";
+    case OPTION_SPAN: return "Write a duration with its unit: 500ms, 5s, 2min, 1h, 7d.";
+    case OPTION_NUMBER: return "Write a whole number, 0 or more.";
+    case OPTION_REAL: return "Write a number, 0 or more, such as 0.5.";
+    }
+    return "";
 }
 
 static int bad_value(const struct option_row *row, const char *value, struct mr_error *err)
 {
     mr_error_set(err, MR_EUSAGE, "wrong value for --%s: \"%s\"", row->name, value);
-    mr_error_hint(err, row->type == OPTION_DURATION
-                           ? "Write a duration with its unit, at most 24h: 500ms, 5s, 2min, 1h."
-                           : "Write a whole number, 0 or more.");
+    mr_error_hint(err, "%s", hint_of(row->type));
     return MR_EUSAGE;
 }
 
@@ -68,6 +82,11 @@ static int bad_value(const struct option_row *row, const char *value, struct mr_
 static int parse_one(const struct option_row *rows, char **argv, int i, int *ret_next,
                      struct mr_error *err)
 {
+    if (argv[i][1] != '-') {
+        mr_error_set(err, MR_EUSAGE, "unknown option: %s", argv[i]);
+        mr_error_hint(err, "See the options with --help.");
+        return MR_EUSAGE;
+    }
     const char *name = argv[i] + 2;
     size_t len = strcspn(name, "=");
     const char *value = name[len] ? name + len + 1 : NULL;
@@ -90,25 +109,44 @@ static int parse_one(const struct option_row *rows, char **argv, int i, int *ret
     return store(row, value) ? 0 : bad_value(row, value, err);
 }
 
+// Moves argv[from..to) before argv[first..from).
+static void move_forward(char **argv, int first, int from, int to)
+{
+    for (; from < to; first++, from++) {
+        char *moved = argv[from];
+
+        memmove(&argv[first + 1], &argv[first], (size_t)(from - first) * sizeof(*argv));
+        argv[first] = moved;
+    }
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1];
+}
+
 int options_parse(const struct option_row *rows, int argc, char **argv, struct mr_error *err)
 {
-    int i = 1;
+    int first = 1; // of the arguments seen so far, which stand before argv[i]
+    int next = 1;
 
-    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
-        if (str_equal(argv[i], "--")) {
-            return i + 1;
+    for (int i = 1; i < argc; i = next) {
+        next = i + 1;
+        if (!is_option(argv[i])) {
+            continue;
         }
-        if (argv[i][1] != '-') {
-            mr_error_set(err, MR_EUSAGE, "unknown option: %s", argv[i]);
-            mr_error_hint(err, "See the options with --help.");
-            return MR_EUSAGE;
-        }
-        int code = parse_one(rows, argv, i, &i, err);
+        bool ends = str_equal(argv[i], "--");
+        int code = ends ? 0 : parse_one(rows, argv, i, &next, err);
         if (code) {
             return code;
         }
+        move_forward(argv, first, i, next);
+        first += next - i;
+        if (ends) {
+            break;
+        }
     }
-    return i;
+    return first;
 }
 
 void options_help(const struct option_row *rows, FILE *out)

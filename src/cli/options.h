@@ -13,8 +13,10 @@
 enum option_type {
     OPTION_FLAG,     // bool
     OPTION_STRING,   // const char *, borrowed from argv
-    OPTION_DURATION, // int64_t, milliseconds
+    OPTION_DURATION, // int64_t, milliseconds, at most 24 hours: a wait
+    OPTION_SPAN,     // int64_t, milliseconds, at most ten years: an age, a delay
     OPTION_NUMBER,   // int64_t, from 0 to INT32_MAX
+    OPTION_REAL,     // double, 0 or more
 };
 
 // One row; a table ends with a row without a name.
@@ -26,9 +28,11 @@ struct option_row {
     const char *help;  // ends with the default
 };
 
-// Reads the options of argv[1..] into their targets, which hold the defaults before,
-// and stops at the first argument that is none (or after `--`). Returns the index of
-// that argument, or MR_EUSAGE. `--name value` and `--name=value` are the same.
+// Reads the options of argv[1..] into their targets, which hold the defaults before.
+// Options and arguments may be mixed: argv is put in order, options first, arguments
+// as they came behind them. All that follows `--` are arguments. Returns the index of
+// the first argument (argc: there is none), or MR_EUSAGE. `--name value` and
+// `--name=value` are the same; `-` is an argument.
 int options_parse(const struct option_row *rows, int argc, char **argv, struct mr_error *err);
 
 // Writes the rows as the lines of a help text.

@@ -21,7 +21,7 @@ static void codes_of_sqlstates(void **state)
     assert_int_equal(conn_code_of_sqlstate("57P01"), MR_ECONNECT);
     assert_int_equal(conn_code_of_sqlstate("08006"), MR_ECONNECT);
     assert_int_equal(conn_code_of_sqlstate("25006"), MR_EREADONLY);
-    assert_int_equal(conn_code_of_sqlstate("57014"), MR_EDATABASE);
+    assert_int_equal(conn_code_of_sqlstate("57014"), MR_ETIMEOUT);
     assert_int_equal(conn_code_of_sqlstate("42601"), MR_EDATABASE);
     assert_int_equal(conn_code_of_sqlstate(""), MR_EDATABASE);
 }

@@ -83,7 +83,7 @@ static void durations(void **state)
                                       " 5s",
                                       "5 s",
                                       "25h",
-                                      "1d",
+                                      "2d",
                                       "5S",
                                       "9999999999999999999s",
                                       "9223372036854775807h"};
@@ -101,6 +101,38 @@ static void durations(void **state)
     assert_int_equal(ms, 120000);
     assert_true(str_parse_duration_ms("24h", &ms));
     assert_int_equal(ms, STR_DURATION_MAX_MS);
+}
+
+static void spans(void **state)
+{
+    (void)state;
+    int64_t ms = 7;
+
+    assert_false(str_parse_span_ms("3651d", &ms));
+    assert_false(str_parse_span_ms("7days", &ms));
+    assert_false(str_parse_span_ms("9223372036854775807d", &ms));
+    assert_int_equal(ms, 7);
+    assert_true(str_parse_span_ms("7d", &ms));
+    assert_int_equal(ms, 7 * STR_DURATION_MAX_MS);
+    assert_true(str_parse_span_ms("48h", &ms));
+    assert_int_equal(ms, 2 * STR_DURATION_MAX_MS);
+}
+
+static void reals(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",    ".",   "-1",  "+1",    "1e3",
+                                      "inf", "nan", "0x1", "1.2.3", "1 "};
+    double number = 7;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(str_parse_real(bad[i], &number));
+        assert_true(number == 7);
+    }
+    assert_true(str_parse_real("0.5", &number));
+    assert_true(number == 0.5);
+    assert_true(str_parse_real("0", &number));
+    assert_true(number == 0);
 }
 
 static void integers(void **state)
@@ -143,6 +175,8 @@ int main(void)
         cmocka_unit_test(lines_are_counted_in_characters),
         cmocka_unit_test(distance_counts_edits),
         cmocka_unit_test(durations),
+        cmocka_unit_test(spans),
+        cmocka_unit_test(reals),
         cmocka_unit_test(integers),
         cmocka_unit_test(versions),
     };
