@@ -57,7 +57,8 @@ struct wire {
     int64_t armed_at_ms; // what timer_fd is set to; 0
     int64_t answered_at_ms;
     bool prepared[CALL_KINDS];
-    bool advancing;
+    bool advancing, reset;
+    struct request *answering;
     struct request_queue waiting, sent;
 };
 
@@ -92,11 +93,15 @@ static void request_free(struct request *request)
     free(request);
 }
 
+// What arguments of answers hold is freed by the answers.
 static void queue_done(struct request_queue *queue)
 {
     struct request *request;
+    struct mr_error err;
 
+    mr_error_set(&err, MR_ECONNECT, "the connection was closed");
     while ((request = queue_pop(queue))) {
+        request->answer(request->arg, NULL, &err);
         request_free(request);
     }
 }
@@ -405,8 +410,18 @@ static void finish_request(struct wire *wire)
     if (failed && request->prepares) {
         wire->prepared[request->call.kind] = false;
     }
+    wire->answering = request;
     request->answer(request->arg, failed ? NULL : request->result, failed ? &request->err : NULL);
+    wire->answering = NULL;
     request_free(request);
+}
+
+PGresult *wire_take_result(struct wire *wire)
+{
+    PGresult *result = wire->answering->result;
+
+    wire->answering->result = NULL;
+    return result;
 }
 
 static void take_result(struct wire *wire, PGresult *result)
@@ -479,9 +494,23 @@ static bool receive(struct wire *wire)
 
 // ---- the whole ----
 
+void wire_reset(struct wire *wire)
+{
+    wire->reset = true;
+    wire_wake(wire);
+}
+
 static void advance_ready(struct wire *wire)
 {
     bool good = receive(wire);
+
+    if (good && wire->reset) {
+        struct mr_error err;
+        wire->reset = false;
+        mr_error_set(&err, MR_ECONNECT, "the connection is made again");
+        lost(wire, &err);
+        return;
+    }
 
     // answers may have been answered with new requests
     while (good && wire->waiting.first && wire->sent.count < IN_FLIGHT_MAX) {

@@ -50,7 +50,7 @@ struct wire_options {
 // MR_ENOMEM, MR_EIO, MR_EUSAGE (the dsn).
 int wire_new(const struct wire_options *options, const struct wire_hooks *hooks, struct wire **ret,
              struct mr_error *err);
-// Pending requests are dropped without an answer.
+// Pending requests are answered with MR_ECONNECT, whatever becomes of those that were sent.
 void wire_free(struct wire *wire);
 
 int wire_fd(const struct wire *wire);
@@ -66,6 +66,12 @@ void wire_set_timer(struct wire *wire, int64_t at_ms);
 int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer, void *arg,
               struct mr_error *err);
 #define WIRE_PENDING_MAX 4096
+
+// Inside of an answer: makes its result the caller's, who clears it.
+PGresult *wire_take_result(struct wire *wire);
+
+// Closes the connection and makes it again, with the next wire_advance().
+void wire_reset(struct wire *wire);
 
 bool wire_connected(const struct wire *wire);
 // How many requests have no answer yet.

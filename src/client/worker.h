@@ -33,9 +33,9 @@ struct worker;
 struct held_job {
     const mr_claimed_job *job;
     void *user;
-    bool dropped;                 // the outcome will not be written; see drop below
-    struct lease *lease;          // the worker's
-    struct held_job *next, *prev; // the worker's
+    bool dropped; // the outcome will not be written; see drop below
+    bool settled; // the worker's, like what follows
+    struct lease *lease;
 };
 
 enum worker_event {

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The worker's claiming, waiting and ending: see worker.h.
+
+#include "client/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "client/batch.h"
+#include "client/worker_parts.h"
+
+// A registration holds for five seconds: renewed a second before.
+#define REGISTERED_MS 4000
+// After the grace period outcomes have this long to be written.
+#define LAST_WRITES_MS 5000
+// How long free slots may wait for more of them.
+#define GATHER_MS 10
+// A lease that the server reports as shorter is still beaten no faster than for this.
+#define LEASE_MIN_MS 3
+
+void worker_tell(struct worker *worker, enum worker_event event, const struct held_job *held,
+                 const struct mr_error *err)
+{
+    if (worker->ops.event) {
+        worker->ops.event(worker->arg, event, held, err);
+    }
+}
+
+void worker_count(int64_t *counter, int64_t by)
+{
+    __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
+}
+
+int64_t worker_pause(int64_t *pause_ms)
+{
+    int64_t now_ms = *pause_ms ? *pause_ms : WORKER_PAUSE_FIRST_MS;
+
+    *pause_ms = now_ms * 2 < WORKER_PAUSE_MAX_MS ? now_ms * 2 : WORKER_PAUSE_MAX_MS;
+    return now_ms;
+}
+
+static void fail(struct worker *worker, const struct mr_error *err)
+{
+    if (worker->err.code == 0) {
+        worker->err = *err;
+        worker_tell(worker, WORKER_FAILED, NULL, err);
+    }
+    worker_stop(worker);
+}
+
+// ---- waiting for a wake-up ----
+
+static void registered(void *arg, PGresult *result, const struct mr_error *err);
+
+static void send_registration(struct worker *worker)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_WAIT_CHANNEL);
+    call_text(&call, worker->queue);
+    call_text(&call, worker->name);
+    worker->registering = wire_send(worker->wire, &call, registered, worker, NULL) == 0;
+}
+
+static void listening(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+
+    (void)result;
+    if (err && err->code != MR_ECONNECT) {
+        worker->cannot_wait = true;
+    }
+}
+
+// The first answer names the channel: listen to it, register again, and then look once more.
+static void listen_to(struct worker *worker, const char *channel)
+{
+    AUTO_CALL call;
+
+    if (strlen(channel) >= sizeof(worker->channel)) {
+        worker->cannot_wait = true;
+        return;
+    }
+    strcpy(worker->channel, channel);
+    call_init(&call, CALL_LISTEN);
+    call_text(&call, channel);
+    if (wire_send(worker->wire, &call, listening, worker, NULL) == 0) {
+        send_registration(worker);
+    }
+}
+
+static void registered(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+
+    worker->registering = false;
+    if (err) {
+        worker->cannot_wait = worker->cannot_wait || err->code != MR_ECONNECT;
+        return;
+    }
+    if (worker->options.pooler) {
+        return;
+    }
+    if (!str_equal(worker->channel, PQgetvalue(result, 0, 0))) {
+        listen_to(worker, PQgetvalue(result, 0, 0));
+        return;
+    }
+    worker->registered_at_ms = clock_ms();
+    worker->claim_at_ms = 0; // what came before the registration woke nobody
+}
+
+static void notified(void *arg, const char *channel)
+{
+    struct worker *worker = arg;
+
+    if (str_equal(channel, worker->channel)) {
+        worker->registered_at_ms = 0;
+        worker->claim_at_ms = clock_ms() + worker->options.batch_wait_ms;
+    }
+}
+
+// Nothing is to be done: when to look again.
+static void wait_for_jobs(struct worker *worker)
+{
+    int64_t now_ms = clock_ms();
+    bool waits = !worker->options.pooler && !worker->cannot_wait;
+
+    worker->claim_at_ms = now_ms + (waits ? WORKER_IDLE_MS : worker->options.poll_ms);
+    if (waits && !worker->registering &&
+        (worker->registered_at_ms == 0 || now_ms - worker->registered_at_ms >= REGISTERED_MS)) {
+        worker->registered_at_ms = 0;
+        send_registration(worker);
+    }
+}
+
+// ---- claiming ----
+
+// Jobs that came too late to be started.
+static void give_back(struct worker *worker, struct lease *lease)
+{
+    for (int i = 0; i < lease->count; i++) {
+        AUTO_OUTCOME outcome;
+        outcome_init(&outcome);
+        outcome_release(&outcome);
+        worker_settle(worker, &lease->helds[i], &outcome);
+    }
+}
+
+static void start_jobs(struct worker *worker, struct lease *lease)
+{
+    struct held_job **helds = malloc((size_t)lease->count * sizeof(*helds));
+
+    lease->next = worker->leases;
+    if (worker->leases) {
+        worker->leases->prev = lease;
+    }
+    worker->leases = lease;
+    worker_count(&worker->counts.running, lease->count);
+    for (int i = 0; helds && i < lease->count; i++) {
+        helds[i] = &lease->helds[i];
+    }
+    if (worker->stopping || !helds) {
+        give_back(worker, lease);
+    } else {
+        worker->ops.start(worker->arg, helds, lease->count);
+    }
+    free(helds);
+}
+
+// Takes over the result.
+static void take_jobs(struct worker *worker, PGresult *result)
+{
+    struct mr_error err;
+    mr_batch *batch = NULL;
+
+    if (batch_take(result, worker->queue, &batch, &err)) {
+        fail(worker, &err);
+        return;
+    }
+    int64_t length_ms = batch_lease_ms(batch);
+    struct lease *lease =
+        lease_new(batch, length_ms > LEASE_MIN_MS ? length_ms : LEASE_MIN_MS, clock_ms());
+    if (!lease) { // its jobs come back when it expires
+        worker->claim_at_ms = clock_ms() + worker_pause(&worker->claim_pause_ms);
+        return;
+    }
+    worker_count(&worker->counts.claims, 1);
+    worker_count(&worker->counts.claimed, lease->count);
+    start_jobs(worker, lease);
+}
+
+static void claim_failed(struct worker *worker, const struct mr_error *err)
+{
+    worker->claim_at_ms = clock_ms() + worker_pause(&worker->claim_pause_ms);
+    switch (mr_code_class(err->code)) {
+    case MR_CLASS_TRANSIENT:
+    case MR_CLASS_CONFLICT:
+    case MR_CLASS_NONE:
+        if (err->code != MR_ECONNECT) {
+            worker_tell(worker, WORKER_REFUSED, NULL, err);
+        }
+        return;
+    case MR_CLASS_REJECTED:
+    case MR_CLASS_CONFIG:
+    case MR_CLASS_INTERNAL:
+        // a standby: the primary may be at another address of the dsn by now
+        if (err->code == MR_EREADONLY) {
+            worker_tell(worker, WORKER_REFUSED, NULL, err);
+            wire_reset(worker->wire);
+        } else if (err->code == MR_EDATABASE || err->code == MR_ENOMEM) {
+            worker_tell(worker, WORKER_REFUSED, NULL, err);
+        } else {
+            fail(worker, err);
+        }
+        return;
+    }
+}
+
+static void claimed(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+
+    worker->claiming = false;
+    if (err) {
+        claim_failed(worker, err);
+        return;
+    }
+    worker->claim_pause_ms = 0;
+    if (PQntuples(result) == 0) {
+        if (worker->options.until_empty && !worker->leases) {
+            worker_stop(worker);
+        }
+        wait_for_jobs(worker);
+        return;
+    }
+    // a claim that was not full may wait for more to come together
+    worker->claim_at_ms =
+        PQntuples(result) < worker->options.batch && worker->options.batch_wait_ms > 0
+            ? clock_ms() + worker->options.batch_wait_ms
+            : 0;
+    take_jobs(worker, wire_take_result(worker->wire));
+}
+
+static void send_claim(struct worker *worker, int max_jobs)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_CLAIM);
+    call_text(&call, worker->queue);
+    call_text(&call, worker->name);
+    call_number(&call, max_jobs);
+    call_ms(&call, worker->options.lease_ms);
+    call_bool(&call, !worker->options.without_state);
+    worker->claiming = wire_send(worker->wire, &call, claimed, worker, NULL) == 0;
+}
+
+static bool may_claim(const struct worker *worker)
+{
+    return !worker->stopping && !worker->claiming && !worker->registering &&
+           wire_connected(worker->wire);
+}
+
+// Where jobs are short, their slots become free one after the other: a claim for each would be
+// dear, so it waits a moment until half of what one claim can bring is free.
+static bool is_worth(struct worker *worker, int room, int64_t now_ms)
+{
+    int64_t running = worker->counts.running;
+    int64_t whole = room + running < worker->options.batch ? room + running : worker->options.batch;
+
+    if (running == 0 || room * 2 >= whole) {
+        return true;
+    }
+    if (worker->room_since_ms == 0) {
+        worker->room_since_ms = now_ms;
+    }
+    return now_ms - worker->room_since_ms >= GATHER_MS;
+}
+
+static void claim(struct worker *worker, int64_t now_ms)
+{
+    if (!may_claim(worker)) {
+        return;
+    }
+    int room = worker->ops.room(worker->arg);
+    int batch = worker->options.batch;
+    worker->full = room <= 0;
+    if (!worker->full && now_ms >= worker->claim_at_ms && is_worth(worker, room, now_ms)) {
+        worker->room_since_ms = 0;
+        send_claim(worker, room < batch ? room : batch);
+    }
+}
+
+// A worker whose handler is full says nothing for long; it is to be known that it lives.
+static void ping(struct worker *worker, int64_t now_ms)
+{
+    if (wire_connected(worker->wire) && wire_pending(worker->wire) == 0 && !worker->stopping &&
+        now_ms - wire_answered_at(worker->wire) >= worker->options.health_ms / 3) {
+        send_registration(worker);
+    }
+}
+
+// ---- the whole ----
+
+static void wire_event(void *arg, enum wire_event event, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+
+    switch (event) {
+    case WIRE_CONNECTED:
+        worker->claim_at_ms = 0;
+        worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
+        return;
+    case WIRE_LOST:
+        worker->channel[0] = '\0';
+        worker->registered_at_ms = 0;
+        worker_count(&worker->counts.reconnects, 1);
+        worker_tell(worker, WORKER_DISCONNECTED, NULL, err);
+        return;
+    case WIRE_REFUSED: worker_tell(worker, WORKER_UNREACHABLE, NULL, err); return;
+    }
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms == 0 || (b_ms != 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+static void set_timer(struct worker *worker, int64_t now_ms)
+{
+    int64_t at_ms = 0;
+
+    if (wire_connected(worker->wire)) {
+        at_ms = worker_write_at(worker, now_ms);
+        if (wire_pending(worker->wire) == 0 && !worker->stopping) {
+            at_ms = earlier(at_ms, wire_answered_at(worker->wire) + worker->options.health_ms / 3);
+        }
+        if (may_claim(worker) && !worker->full) {
+            int64_t gathered_ms = worker->room_since_ms ? worker->room_since_ms + GATHER_MS : 0;
+            at_ms = earlier(at_ms,
+                            worker->claim_at_ms > gathered_ms ? worker->claim_at_ms : gathered_ms);
+        }
+    }
+    if (worker->stopping) {
+        at_ms = earlier(at_ms, worker->stop_at_ms + (worker->let_go ? LAST_WRITES_MS : 0));
+    }
+    wire_set_timer(worker->wire, at_ms);
+}
+
+// Sends what is due. True when something was sent.
+static bool work(struct worker *worker)
+{
+    int64_t now_ms = clock_ms();
+    int pending = wire_pending(worker->wire);
+
+    bool idle = !worker->leases;
+    worker_sweep(worker);
+    if (worker->options.until_empty && !idle && !worker->leases) {
+        worker->claim_at_ms = 0; // that may have been the last
+    }
+    if (worker->stopping && !worker->let_go && now_ms >= worker->stop_at_ms) {
+        worker->let_go = true;
+        for (struct lease *lease = worker->leases; lease; lease = lease->next) {
+            worker_release(worker, lease);
+        }
+    }
+    if (wire_connected(worker->wire)) {
+        worker_write(worker, now_ms);
+        claim(worker, now_ms);
+        ping(worker, now_ms);
+    }
+    set_timer(worker, now_ms);
+    return wire_pending(worker->wire) > pending;
+}
+
+void worker_advance(struct worker *worker)
+{
+    if (worker->advancing) {
+        return;
+    }
+    worker->advancing = true;
+    worker->woken = false;
+    do {
+        wire_advance(worker->wire);
+    } while (work(worker));
+    worker->advancing = false;
+}
+
+int worker_fd(const struct worker *worker)
+{
+    return wire_fd(worker->wire);
+}
+
+void worker_wake(struct worker *worker)
+{
+    wire_wake(worker->wire);
+}
+
+void worker_stop(struct worker *worker)
+{
+    if (!worker->stopping) {
+        worker->stopping = true;
+        worker->stop_at_ms = clock_ms() + worker->options.grace_ms;
+        worker_wake(worker);
+    }
+}
+
+static bool has_unwritten(const struct worker *worker)
+{
+    for (const struct lease *lease = worker->leases; lease; lease = lease->next) {
+        if (lease->writing || lease->ready.count || lease->unclear.count) {
+            return true;
+        }
+        for (int i = 0; i < lease->count; i++) {
+            if (!lease->helds[i].settled && !lease->helds[i].dropped) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool worker_done(const struct worker *worker)
+{
+    if (!worker->stopping) {
+        return false;
+    }
+    if (worker->let_go && clock_ms() >= worker->stop_at_ms + LAST_WRITES_MS) {
+        return true;
+    }
+    return !worker->claiming && !has_unwritten(worker);
+}
+
+int worker_result(const struct worker *worker, struct mr_error *err)
+{
+    if (worker->err.code && err) {
+        *err = worker->err;
+    }
+    return worker->err.code;
+}
+
+bool worker_healthy(const struct worker *worker)
+{
+    return worker->err.code == 0 && !worker->stopping && wire_connected(worker->wire) &&
+           clock_ms() - wire_answered_at(worker->wire) < worker->options.health_ms;
+}
+
+void worker_counts(const struct worker *worker, mr_worker_counts *ret)
+{
+    const int64_t *from = &worker->counts.claims;
+    int64_t *to = &ret->claims;
+    size_t known = (sizeof(*ret) - offsetof(mr_worker_counts, claims)) / sizeof(*from);
+
+    for (size_t i = 0; i < known; i++) {
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    }
+}
+
+static int check_options(const struct worker_options *options, struct mr_error *err)
+{
+    static const int batch_max = 10000;
+
+    if (options->batch < 1 || options->batch > batch_max) {
+        mr_error_set(err, MR_EUSAGE, "batch must be from 1 to %d, not %d", batch_max,
+                     options->batch);
+        mr_error_hint(err, "The default is 100.");
+        return MR_EUSAGE;
+    }
+    if (str_empty(options->queue) || str_empty(options->name) || options->poll_ms < 1 ||
+        options->grace_ms < 0 || options->health_ms < 1) {
+        mr_error_set(err, MR_EUSAGE, "a worker needs a queue, a name and positive times");
+        mr_error_hint(err, "Give a queue, and intervals of at least a millisecond.");
+        return MR_EUSAGE;
+    }
+    return 0;
+}
+
+int worker_new(const struct worker_options *options, const struct worker_ops *ops, void *arg,
+               struct worker **ret, struct mr_error *err)
+{
+    struct worker *worker = NULL;
+    int code = check_options(options, err);
+
+    if (code) {
+        return code;
+    }
+    worker = calloc(1, sizeof(*worker));
+    if (!worker || !(worker->queue = strdup(options->queue)) ||
+        !(worker->name = strdup(options->name))) {
+        worker_free(worker);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    worker->options = *options;
+    worker->ops = *ops;
+    worker->arg = arg;
+    struct wire_options wire_options = {options->dsn, "millrace worker", options->pooler};
+    struct wire_hooks hooks = {.event = wire_event, .notify = notified, .arg = worker};
+    if ((code = wire_new(&wire_options, &hooks, &worker->wire, err))) {
+        worker_free(worker);
+        return code;
+    }
+    *ret = worker;
+    return 0;
+}
+
+void worker_free(struct worker *worker)
+{
+    if (!worker) {
+        return;
+    }
+    wire_free(worker->wire);
+    for (struct lease *lease = worker->leases, *next; lease; lease = next) {
+        next = lease->next;
+        lease_free(lease);
+    }
+    free(worker->queue);
+    free(worker->name);
+    free(worker);
+}

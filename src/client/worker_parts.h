@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// What the files of the worker share: worker.c claims and decides, worker_write.c writes outcomes
+// and heartbeats. Nobody else includes this.
+
+#ifndef MILLRACE_CLIENT_WORKER_PARTS_H
+#define MILLRACE_CLIENT_WORKER_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/lease.h"
+#include "client/wire.h"
+#include "client/worker.h"
+
+// Pauses after a refused request, doubling.
+#define WORKER_PAUSE_FIRST_MS 100
+#define WORKER_PAUSE_MAX_MS   5000
+
+// The longest name of a channel, with its zero byte.
+#define WORKER_CHANNEL_SIZE 64
+
+struct worker {
+    struct worker_options options;
+    char *queue, *name;
+    struct worker_ops ops;
+    void *arg;
+    struct wire *wire;
+    struct lease *leases;
+    mr_worker_counts counts; // changed with worker_count(): any thread may read them
+    bool advancing, woken;
+
+    // claiming
+    bool claiming;       // a request is under way
+    int64_t claim_at_ms; // not before
+    int64_t claim_pause_ms;
+    bool full;             // the handler had no room when it was asked last
+    int64_t room_since_ms; // it has some, but little; 0
+
+    // waiting for a wake-up
+    bool registering; // a request is under way
+    char channel[WORKER_CHANNEL_SIZE];
+    int64_t registered_at_ms; // 0: not
+    bool cannot_wait;         // the server refused: polling
+
+    // the end
+    bool stopping;
+    bool let_go; // the grace period is over, what ran was released
+    int64_t stop_at_ms;
+    struct mr_error err; // code 0: none
+};
+
+void worker_tell(struct worker *worker, enum worker_event event, const struct held_job *held,
+                 const struct mr_error *err);
+void worker_count(int64_t *counter, int64_t by);
+
+// The next pause after a failure: *pause_ms grows.
+int64_t worker_pause(int64_t *pause_ms);
+
+// Sends the outcomes and heartbeats that are due.
+void worker_write(struct worker *worker, int64_t now_ms);
+// When worker_write() has something to do again at the latest; 0: when something else happens.
+int64_t worker_write_at(const struct worker *worker, int64_t now_ms);
+// Frees leases of which nothing is left.
+void worker_sweep(struct worker *worker);
+// Writes jobs that still run off as released, the attempt not counted, and drops them.
+void worker_release(struct worker *worker, struct lease *lease);
+
+#endif

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The worker's writing: outcomes and heartbeats. See worker.h, and lease.h for the three lists
+// that an outcome passes through.
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "client/worker_parts.h"
+
+// Leases completed in one call, and outcomes written in one.
+enum { GROUP_MAX = 200, ENTRIES_MAX = 1000 };
+
+// ---- heartbeats ----
+
+// Void: nobody waits for its jobs any more.
+static void lease_lose(struct worker *worker, struct lease *lease, const struct mr_error *err)
+{
+    lease->lost = true;
+    worker_count(&worker->counts.lost, 1);
+    worker_tell(worker, WORKER_LEASE_LOST, &lease->helds[0], err);
+    entry_list_done(&lease->ready);
+    entry_list_done(&lease->unclear);
+    for (int i = 0; i < lease->count; i++) {
+        struct held_job *held = &lease->helds[i];
+        if (!held->settled && !held->dropped) {
+            held->dropped = true;
+            if (worker->ops.drop) {
+                worker->ops.drop(worker->arg, held);
+            }
+        }
+    }
+}
+
+struct beat {
+    struct worker *worker;
+    struct lease *lease;
+};
+
+static void beaten(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct beat beat = *(struct beat *)arg;
+    int64_t now_ms = clock_ms();
+
+    (void)result;
+    free(arg);
+    beat.lease->beating = false;
+    beat.lease->beat_at_ms = now_ms + beat.lease->length_ms / (err ? 10 : 3);
+    if (err && err->code == MR_ELEASE && beat.lease->open > 0 && !beat.lease->lost) {
+        lease_lose(beat.worker, beat.lease, err);
+    }
+}
+
+static void send_beat(struct worker *worker, struct lease *lease)
+{
+    struct beat *beat = malloc(sizeof(*beat));
+    AUTO_CALL call;
+
+    call_init(&call, CALL_HEARTBEAT);
+    call_text(&call, lease->text);
+    call_null(&call);
+    if (!beat) {
+        return;
+    }
+    *beat = (struct beat){worker, lease};
+    if (wire_send(worker->wire, &call, beaten, beat, NULL)) {
+        free(beat);
+        return;
+    }
+    lease->beating = true;
+}
+
+static bool needs_beats(const struct lease *lease)
+{
+    return lease->open > 0 && !lease->lost && !lease->beating;
+}
+
+// ---- what a write was about, and its answer ----
+
+struct write {
+    struct worker *worker;
+    bool unclear; // of outcomes that may have been written before
+    int count;
+    struct lease *leases[];
+};
+
+static void count_entries(struct worker *worker, const struct entry_list *list)
+{
+    for (const struct entry *entry = list->first; entry; entry = entry->next) {
+        switch (entry->outcome.kind) {
+        case OUTCOME_COMPLETED: worker_count(&worker->counts.completed, 1); break;
+        case OUTCOME_FAILED: worker_count(&worker->counts.failed, 1); break;
+        case OUTCOME_SNOOZED:
+        case OUTCOME_REQUEUED: worker_count(&worker->counts.requeued, 1); break;
+        case OUTCOME_RELEASED: worker_count(&worker->counts.released, 1); break;
+        case OUTCOME_ELSEWHERE: break;
+        }
+    }
+}
+
+// Back to the front of those that are ready.
+static void take_back(struct lease *lease)
+{
+    entry_list_append(&lease->sent, &lease->ready);
+    entry_list_append(&lease->ready, &lease->sent);
+}
+
+// The server will never accept this outcome: the job fails with the refusal as its error. If even
+// that is refused the job is left to the end of its lease.
+static void refused(struct worker *worker, struct lease *lease, const struct mr_error *err)
+{
+    struct entry *entry = entry_list_pop(&lease->sent);
+    AUTO_BUF text;
+
+    worker_tell(worker, WORKER_REFUSED, &lease->helds[0], err);
+    if (entry->replaced) {
+        entry_free(entry);
+        return;
+    }
+    buf_init(&text, sizeof(err->message) + 64);
+    buf_printf(&text, "the outcome was refused: %s", err->message);
+    outcome_fail(&entry->outcome, buf_peek(&text), 0, false);
+    entry->replaced = true;
+    entry_list_add(&lease->ready, entry);
+    lease->alone = true;
+}
+
+static void write_failed(const struct write *write, struct lease *lease, const struct mr_error *err)
+{
+    struct worker *worker = write->worker;
+
+    if (err->code == MR_ECONNECT) {
+        entry_list_append(&lease->unclear, &lease->sent);
+    } else if (err->code == MR_ELEASE || err->code == MR_EUNKNOWN) {
+        if (write->count > 1) { // which of them it is shows when each goes alone
+            take_back(lease);
+            lease->alone = true;
+        } else if (write->unclear) { // written before, or lost: the next heartbeat tells
+            entry_list_done(&lease->sent);
+            lease->beat_at_ms = 0;
+            worker_count(&worker->counts.lost, 1);
+            worker_tell(worker, WORKER_LEASE_LOST, &lease->helds[0], err);
+        } else {
+            entry_list_done(&lease->sent);
+            lease_lose(worker, lease, err);
+        }
+    } else if (mr_code_class(err->code) == MR_CLASS_REJECTED) {
+        if (lease->sent.count > 1) {
+            lease->one_by_one = lease->sent.count;
+            take_back(lease);
+        } else {
+            refused(worker, lease, err);
+        }
+    } else {
+        take_back(lease);
+        lease->write_after_ms = clock_ms() + worker_pause(&lease->write_pause_ms);
+        worker_tell(worker, WORKER_REFUSED, &lease->helds[0], err);
+    }
+}
+
+static void written(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct write *write = arg;
+
+    (void)result;
+    for (int i = 0; i < write->count; i++) {
+        struct lease *lease = write->leases[i];
+        lease->writing = false;
+        if (err) {
+            write_failed(write, lease, err);
+            continue;
+        }
+        count_entries(write->worker, &lease->sent);
+        entry_list_done(&lease->sent);
+        lease->write_pause_ms = 0;
+        lease->one_by_one -= lease->one_by_one > 0;
+    }
+    free(write);
+}
+
+static struct write *write_new(struct worker *worker, int count)
+{
+    struct write *write = calloc(1, sizeof(*write) + (size_t)count * sizeof(write->leases[0]));
+
+    if (write) {
+        write->worker = worker;
+        write->count = count;
+    }
+    return write;
+}
+
+// Without memory the outcomes stay where they are, and the next round tries again.
+static void send_write(struct write *write, const struct call *call)
+{
+    if (wire_send(write->worker->wire, call, written, write, NULL) == 0) {
+        for (int i = 0; i < write->count; i++) {
+            write->leases[i]->writing = true;
+        }
+        return;
+    }
+    for (int i = 0; i < write->count; i++) {
+        take_back(write->leases[i]);
+        write->leases[i]->write_after_ms = clock_ms() + WORKER_PAUSE_FIRST_MS;
+    }
+    free(write);
+}
+
+// ---- outcomes of one lease ----
+
+static bool is_plain(const struct entry *entry)
+{
+    return entry->outcome.kind == OUTCOME_COMPLETED && entry->outcome.members.len == 0;
+}
+
+static bool all_plain(const struct entry_list *list)
+{
+    for (const struct entry *entry = list->first; entry; entry = entry->next) {
+        if (!is_plain(entry)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void call_complete(struct call *call, const struct lease *lease)
+{
+    int64_t *ids = malloc((size_t)lease->sent.count * sizeof(*ids));
+    size_t count = 0;
+
+    call_init(call, CALL_COMPLETE);
+    call_text(call, lease->text);
+    for (const struct entry *entry = lease->sent.first; ids && entry; entry = entry->next) {
+        ids[count++] = entry->id;
+    }
+    if (ids) {
+        call_numbers(call, ids, count);
+    } else {
+        call->store.status = MR_ENOMEM;
+    }
+    call_null(call);
+    free(ids);
+}
+
+static void call_finish(struct call *call, const struct lease *lease)
+{
+    AUTO_BUF text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    for (const struct entry *entry = lease->sent.first; entry; entry = entry->next) {
+        buf_puts(&text, entry == lease->sent.first ? "[" : ",");
+        outcome_print(&entry->outcome, entry->id, &text);
+    }
+    buf_puts(&text, "]");
+    call_init(call, CALL_FINISH);
+    call_text(call, lease->text);
+    call_text(call, buf_peek(&text));
+    if (text.status) {
+        call->store.status = text.status;
+    }
+}
+
+// Moves up to `max` entries from `from` to those that are sent.
+static void pick(struct lease *lease, struct entry_list *from, int max)
+{
+    for (int i = 0; i < max && from->first; i++) {
+        entry_list_add(&lease->sent, entry_list_pop(from));
+    }
+}
+
+static void write_some(struct worker *worker, struct lease *lease, struct entry_list *from)
+{
+    struct write *write = write_new(worker, 1);
+    AUTO_CALL call;
+
+    call_init(&call, CALL_COMPLETE);
+    if (!write) {
+        return;
+    }
+    write->unclear = from == &lease->unclear;
+    write->leases[0] = lease;
+    pick(lease, from, lease->one_by_one > 0 ? 1 : ENTRIES_MAX);
+    (all_plain(&lease->sent) ? call_complete : call_finish)(&call, lease);
+    send_write(write, &call);
+}
+
+// ---- which leases, and when ----
+
+static bool is_due(const struct worker *worker, const struct lease *lease, int64_t now_ms)
+{
+    return lease->ready.count > 0 &&
+           (lease->open == 0 || worker->stopping || lease->ready.count >= ENTRIES_MAX ||
+            now_ms - lease->ready_since_ms >= WORKER_FLUSH_MS);
+}
+
+static bool can_write(const struct lease *lease, int64_t now_ms)
+{
+    return !lease->lost && !lease->writing && now_ms >= lease->write_after_ms;
+}
+
+// All of its jobs completed with nothing to say: can be written with others in one call.
+static bool is_whole(const struct lease *lease)
+{
+    return !lease->alone && lease->ready.count == lease->count && lease->one_by_one == 0 &&
+           all_plain(&lease->ready);
+}
+
+static void write_group(struct worker *worker, struct lease *const *leases, int count)
+{
+    const char *texts[GROUP_MAX];
+    struct write *write = write_new(worker, count);
+    AUTO_CALL call;
+
+    call_init(&call, count > 1 ? CALL_COMPLETE_MANY : CALL_COMPLETE);
+    if (!write) {
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        write->leases[i] = leases[i];
+        texts[i] = leases[i]->text;
+        entry_list_append(&leases[i]->sent, &leases[i]->ready);
+    }
+    if (count > 1) {
+        call_texts(&call, texts, (size_t)count);
+    } else {
+        call_text(&call, texts[0]);
+        call_null(&call); // all that are open
+        call_null(&call);
+    }
+    send_write(write, &call);
+}
+
+void worker_write(struct worker *worker, int64_t now_ms)
+{
+    struct lease *group[GROUP_MAX];
+    int count = 0;
+
+    for (struct lease *lease = worker->leases; lease; lease = lease->next) {
+        if (needs_beats(lease) && now_ms >= lease->beat_at_ms) {
+            send_beat(worker, lease);
+        }
+        if (!can_write(lease, now_ms)) {
+            continue;
+        }
+        if (lease->unclear.count) {
+            write_some(worker, lease, &lease->unclear);
+        } else if (is_due(worker, lease, now_ms) && is_whole(lease) && count < GROUP_MAX) {
+            group[count++] = lease;
+        } else if (is_due(worker, lease, now_ms) && !is_whole(lease)) {
+            write_some(worker, lease, &lease->ready);
+        }
+    }
+    if (count) {
+        write_group(worker, group, count);
+    }
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms == 0 || b_ms < a_ms ? b_ms : a_ms;
+}
+
+int64_t worker_write_at(const struct worker *worker, int64_t now_ms)
+{
+    int64_t at_ms = 0;
+
+    for (const struct lease *lease = worker->leases; lease; lease = lease->next) {
+        if (needs_beats(lease)) {
+            at_ms = earlier(at_ms, lease->beat_at_ms);
+        }
+        if (lease->lost || lease->writing || (!lease->ready.count && !lease->unclear.count)) {
+            continue;
+        }
+        int64_t due_ms = is_due(worker, lease, now_ms) || lease->unclear.count
+                             ? now_ms
+                             : lease->ready_since_ms + WORKER_FLUSH_MS;
+        at_ms = earlier(at_ms, due_ms > lease->write_after_ms ? due_ms : lease->write_after_ms);
+    }
+    return at_ms;
+}
+
+void worker_sweep(struct worker *worker)
+{
+    struct lease *next;
+
+    for (struct lease *lease = worker->leases; lease; lease = next) {
+        next = lease->next;
+        if (lease_over(lease)) {
+            *(lease->prev ? &lease->prev->next : &worker->leases) = next;
+            if (next) {
+                next->prev = lease->prev;
+            }
+            lease_free(lease);
+        }
+    }
+}
+
+// ---- outcomes from the handler ----
+
+static void add_entry(struct lease *lease, int64_t id, struct outcome *outcome)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    if (!entry) { // the job comes back when its lease ends
+        outcome_done(outcome);
+        outcome_init(outcome);
+        return;
+    }
+    entry->id = id;
+    outcome_init(&entry->outcome);
+    outcome_take(&entry->outcome, outcome);
+    if (!lease->ready.count) {
+        lease->ready_since_ms = clock_ms();
+    }
+    entry_list_add(&lease->ready, entry);
+}
+
+void worker_release(struct worker *worker, struct lease *lease)
+{
+    for (int i = 0; i < lease->count; i++) {
+        struct held_job *held = &lease->helds[i];
+        AUTO_OUTCOME outcome;
+
+        if (held->settled || held->dropped) {
+            continue;
+        }
+        held->dropped = true;
+        outcome_init(&outcome);
+        outcome_release(&outcome);
+        add_entry(lease, held->job->id, &outcome);
+        if (worker->ops.drop) {
+            worker->ops.drop(worker->arg, held);
+        }
+    }
+}
+
+void worker_settle(struct worker *worker, struct held_job *held, struct outcome *outcome)
+{
+    struct lease *lease = held->lease;
+
+    held->settled = true;
+    lease->open--;
+    worker_count(&worker->counts.running, -1);
+    if (held->dropped) {
+        outcome_done(outcome);
+        outcome_init(outcome);
+    } else if (outcome->kind == OUTCOME_ELSEWHERE) {
+        worker_count(outcome->failed ? &worker->counts.failed : &worker->counts.completed, 1);
+        lease->alone = true; // "all that are open" is not what this worker knows any more
+    } else {
+        add_entry(lease, held->job->id, outcome);
+    }
+    if (!worker->advancing && !worker->woken) {
+        worker->woken = true;
+        wire_wake(worker->wire);
+    }
+}
