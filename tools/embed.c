@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "embed_sha256.h"
+#include "base/sha256.h"
 
 #define PATH_SIZE     4096
 #define FILE_SIZE_MAX (16 * 1024 * 1024)
