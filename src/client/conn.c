@@ -221,6 +221,15 @@ static void prefix_place(const PGresult *result, const char *script, int stateme
     }
 }
 
+// Whether something of ours is missing, not of the user's: a schema, function or view.
+static bool is_missing(const char *sqlstate, const char *message)
+{
+    bool missing = conn_code_of_sqlstate(sqlstate) == MR_ESCHEMA ||
+                   str_equal(sqlstate, "42P01"); // undefined_table
+
+    return missing && message && strstr(message, "millrace");
+}
+
 static int server_error(const PGresult *result, struct mr_error *err)
 {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -235,7 +244,7 @@ static int server_error(const PGresult *result, struct mr_error *err)
     mr_error_detail(err, "%s%s%s", detail ? detail : "", detail && context ? "\n" : "",
                     context ? context : "");
     mr_error_hint(err, "%s", hint ? hint : "");
-    if (code == MR_ESCHEMA && !hint) {
+    if (!hint && sqlstate && is_missing(sqlstate, message)) {
         mr_error_hint(err, "Install or upgrade the schema with `millrace migrate`.");
     }
     return code;
@@ -298,10 +307,9 @@ int conn_run(struct conn *conn, const char *script, struct mr_error *err)
     return code;
 }
 
-int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_error *err)
+static int take_rows(const struct conn *conn, PGresult *result, PGresult **ret,
+                     struct mr_error *err)
 {
-    PGresult *result = PQexec(conn->pg, sql);
-
     if (PQresultStatus(result) != PGRES_TUPLES_OK) {
         int code = conn_error_of(conn->pg, result, err);
         PQclear(result);
@@ -309,6 +317,18 @@ int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_err
     }
     *ret = result;
     return 0;
+}
+
+int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_error *err)
+{
+    return take_rows(conn, PQexec(conn->pg, sql), ret, err);
+}
+
+int conn_query_params(struct conn *conn, const char *sql, int count, const char *const *values,
+                      PGresult **ret, struct mr_error *err)
+{
+    return take_rows(conn, PQexecParams(conn->pg, sql, count, NULL, values, NULL, NULL, 0), ret,
+                     err);
 }
 
 void conn_rollback(struct conn *conn)
@@ -321,6 +341,11 @@ void conn_rollback(struct conn *conn)
 bool conn_in_transaction(const struct conn *conn)
 {
     return PQtransactionStatus(conn->pg) == PQTRANS_INTRANS;
+}
+
+PGconn *conn_pg(const struct conn *conn)
+{
+    return conn->pg;
 }
 
 int conn_server_version(const struct conn *conn)

@@ -36,12 +36,19 @@ int conn_run(struct conn *conn, const char *script, struct mr_error *err);
 // with PQclear().
 int conn_query(struct conn *conn, const char *sql, PGresult **ret, struct mr_error *err);
 
+// The same with text parameters $1... (NULL is null), without a named statement.
+int conn_query_params(struct conn *conn, const char *sql, int count, const char *const *values,
+                      PGresult **ret, struct mr_error *err);
+
 // Rolls back whatever is open; a failure to do so is not reported, the connection is
 // broken then and the next call says so.
 void conn_rollback(struct conn *conn);
 
 // Whether a transaction is open and not aborted.
 bool conn_in_transaction(const struct conn *conn);
+
+// libpq's connection, borrowed, for call_exec().
+PGconn *conn_pg(const struct conn *conn);
 
 // As server_version_num: 150004.
 int conn_server_version(const struct conn *conn);
