@@ -14,6 +14,7 @@
 enum {
     ROUNDS = 15,
     SMALL_ROUNDS = 3,
+    SLICES = 10, // of a round: the two sides take turns every tenth of a second or so
     CHUNK = 10000,
 };
 
@@ -30,9 +31,9 @@ static void fill(PGconn *conn, const char *queue, long jobs, int priority)
 }
 
 struct pair {
-    double claim[2][ROUNDS]; // jobs a second of claim time
-    double drain[2][ROUNDS]; // jobs a second
-    double cpu[2][ROUNDS];   // microseconds of the server a job
+    double claim[2][ROUNDS * SLICES]; // jobs a second of claim time
+    double drain[2][ROUNDS * SLICES]; // jobs a second
+    double cpu[2][ROUNDS * SLICES];   // microseconds of the server a job
 };
 
 static void round_apart(PGconn *conn, const char *queue, long jobs, const struct between *between,
@@ -80,25 +81,26 @@ static void history_compare(PGconn *fresh, PGconn *aged, struct spread spread, l
     for (int i = 0; i < rounds; i++) {
         fill(fresh, "fresh", jobs, 50);
         fill_spread(aged, &spread, jobs);
-        // Whoever is second in a round finds the disk busy with the first one's writes.
-        for (int side = 0; side < 2; side++) {
-            int which = side ^ (i & 1);
-            round_apart(which ? aged : fresh, which ? queue : "fresh", jobs,
-                        spread.busy ? &between[which] : NULL, &pair.claim[which][i],
-                        &pair.drain[which][i], &pair.cpu[which][i]);
+        // Whoever is second finds the disk busy with the first one's writes.
+        for (int side = 0; side < 2 * SLICES; side++) {
+            int at = i * SLICES + side / 2;
+            int which = (side & 1) ^ (at & 1);
+            round_apart(which ? aged : fresh, which ? queue : "fresh", jobs / SLICES,
+                        spread.busy ? &between[which] : NULL, &pair.claim[which][at],
+                        &pair.drain[which][at], &pair.cpu[which][at]);
         }
     }
     db_close(between[0].conn);
     db_close(between[1].conn);
-    double claim[2] = {median(pair.claim[0], (size_t)rounds),
-                       median(pair.claim[1], (size_t)rounds)};
-    double both[2] = {median(pair.drain[0], (size_t)rounds), median(pair.drain[1], (size_t)rounds)};
+    size_t count = (size_t)rounds * SLICES;
+    double claim[2] = {median(pair.claim[0], count), median(pair.claim[1], count)};
+    double both[2] = {median(pair.drain[0], count), median(pair.drain[1], count)};
     report_figure("fresh_claims_jobs_s", claim[0]);
     report_figure("aged_claims_jobs_s", claim[1]);
     report_figure("fresh_drain_jobs_s", both[0]);
     report_figure("aged_drain_jobs_s", both[1]);
-    report_figure("fresh_cpu_us_a_job", median(pair.cpu[0], (size_t)rounds));
-    report_figure("aged_cpu_us_a_job", median(pair.cpu[1], (size_t)rounds));
+    report_figure("fresh_cpu_us_a_job", median(pair.cpu[0], count));
+    report_figure("aged_cpu_us_a_job", median(pair.cpu[1], count));
     report_figure("drain_ratio", both[1] / both[0]);
     report_check(name, CHECK_TIME, "ratio", claim[1] / claim[0], AT_LEAST, bar);
 }
@@ -215,28 +217,28 @@ static void held_close(struct held held, const char *database)
 // what else the disk had to do.
 static double held_drain(const struct rival *rival, long jobs)
 {
-    enum { SLICES = 15 };
-    double rate[2][SLICES], cpu[2][SLICES];
+    enum { TURNS = 15 };
+    double rate[2][TURNS], cpu[2][TURNS];
     struct held sides[2] = {
         held_open(rival, "bench_held_first", jobs, 0),
         held_open(rival, "bench_held_last", jobs, jobs / 5 * 4),
     };
     db_run(sides[0].conn, "checkpoint");
-    for (int i = 0; i < SLICES; i++) {
+    for (int i = 0; i < TURNS; i++) {
         for (int side = 0; side < 2; side++) {
             int which = side ^ (i & 1);
-            struct drained drained = drain(sides[which].conn, rival, "default", jobs / 5 / SLICES);
+            struct drained drained = drain(sides[which].conn, rival, "default", jobs / 5 / TURNS);
             rate[which][i] = (double)drained.jobs / drained.seconds;
             cpu[which][i] = drained.cpu_us;
         }
     }
     held_close(sides[0], "bench_held_first");
     held_close(sides[1], "bench_held_last");
-    double first = median(rate[0], SLICES), last = median(rate[1], SLICES);
+    double first = median(rate[0], TURNS), last = median(rate[1], TURNS);
     report_figure("first_fifth_jobs_s", first);
     report_figure("last_fifth_jobs_s", last);
-    report_figure("first_fifth_cpu_us_a_job", median(cpu[0], SLICES));
-    report_figure("last_fifth_cpu_us_a_job", median(cpu[1], SLICES));
+    report_figure("first_fifth_cpu_us_a_job", median(cpu[0], TURNS));
+    report_figure("last_fifth_cpu_us_a_job", median(cpu[1], TURNS));
     return last / first;
 }
 
