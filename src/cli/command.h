@@ -25,5 +25,7 @@ int command_fail(const struct mr_error *err);
 int command_finish(int status);
 
 command_fn cmd_migrate;
+command_fn cmd_serve;
+command_fn cmd_work;
 
 #endif

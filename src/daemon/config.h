@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/station.h"
 #include "handler/breaker.h"
 #include "handler/handler.h"
 
@@ -75,10 +76,27 @@ struct config {
 int config_load(const char *path, struct config **ret, struct mr_error *err);
 void config_free(struct config *config);
 
+// Limits of a worker's numbers.
+#define CONFIG_CONCURRENCY_MAX 10000
+#define CONFIG_BATCH_MAX       10000
+
 // Defaults of a worker, with $QUEUE_POLL_INTERVAL_MS taken into account.
 void config_worker_init(struct config_worker *worker);
 
+// How the database knows a worker: NAME@HOST:PID.
+#define CONFIG_WORKER_NAME_SIZE 201
+
+// What a station is made with. `config` gives what the worker leaves to the file; NULL: nothing.
+// `name` has room for CONFIG_WORKER_NAME_SIZE bytes and is written; *ret borrows it and the
+// worker's strings.
+void config_worker_station(const struct config_worker *worker, const struct config *config,
+                           char *name, struct station_options *ret);
+
 // The same worker, so that a reload can leave it running.
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
+
+// Sets the log up as the file says, which may be NULL; $MILLRACE_LOG and $MILLRACE_LOG_LEVEL win.
+// Fails with MR_EUSAGE for a value of theirs that is none.
+int config_setup_log(const struct config *config, struct mr_error *err);
 
 #endif

@@ -29,8 +29,9 @@ int station_new(const struct station_options *options, uv_loop_t *loop, struct s
                 struct mr_error *err);
 
 // Stops claiming and lets running jobs finish within the grace period; `ended` is called on the
-// loop when all is over: every outcome written, the handler closed, the memory freed. `ended` may
-// be called too when the worker ends by itself (until_empty, failure): see station_on_end().
+// loop when all is over: every outcome written, the handler closed. It is called too when the
+// worker ends by itself (until_empty, failure). In it the station can still be asked for its
+// counts; it is freed right afterwards.
 void station_stop(struct station *station);
 void station_on_end(struct station *station,
                     void (*ended)(void *arg, int code, const struct mr_error *err), void *arg);
