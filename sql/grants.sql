@@ -30,6 +30,6 @@ begin
   loop
     execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
   end loop;
-  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.schema_migration,
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schema_migration,
                   millrace.schema_functions to millrace_reader;
 end $$;

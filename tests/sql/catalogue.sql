@@ -87,7 +87,7 @@ select is(array(select c.relname || ' ' || r.role_name
                    and has_table_privilege(r.role_name, c.oid, 'select')
                  order by 1),
           array(select v || ' ' || r.role_name
-                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'schema_migration', 'schema_functions']) v
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schema_migration', 'schema_functions']) v
                  cross join t.role_rank r
                  order by 1), 'readable are the views and what migrate wrote down, for all four roles');
 select is(array(select a.attrelid::regclass::text || '.' || a.attname
@@ -194,7 +194,7 @@ select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission
 select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
 select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
 select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
-  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'schema_migration', 'schema_functions']) v;
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schema_migration', 'schema_functions']) v;
 select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
   from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
 -- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.

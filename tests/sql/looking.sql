@@ -273,4 +273,13 @@ select millrace.release_at(t.at('607 s'), l, null) from (select distinct g.lease
 select is((select array_agg(i order by i) from unnest(t.claim_all('pa5', t.at('608 s'), 'par')) i), :'par3'::bigint[], 'released ones find a part again');
 select is(millrace.depth('par'), 0::bigint, 'none is left');
 
+-- ---- retries: what set_retry made, and nothing else ----
+select is((select count(*) from millrace.retries), 0::bigint, 'no policy at first');
+select millrace.set_retry('letter', 5, '10 seconds', 3, '10 minutes', 0.25)
+\g /dev/null
+select millrace.set_retry('plain')
+\g /dev/null
+select is(array(select r::text from millrace.retries r order by r.kind),
+          array['(letter,5,00:00:10,3,00:10:00,0.25)', '(plain,3,00:00:02,2,01:00:00,0.5)'], 'retries lists the policies');
+
 select * from finish();
