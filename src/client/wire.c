@@ -34,7 +34,8 @@ struct request {
     struct request *next;
     // since it was sent:
     bool prepares;       // its statement is prepared on the way
-    PGresult *result;    // of its last statement, so far
+    int good;            // statements that succeeded
+    PGresult *result;    // of the last of them
     struct mr_error err; // of the first that failed
 };
 
@@ -137,6 +138,21 @@ int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer
         wire_wake(wire);
     }
     return 0;
+}
+
+bool wire_withdraw(struct wire *wire, const void *arg)
+{
+    for (struct request **at = &wire->waiting.first; *at; at = &(*at)->next) {
+        struct request *request = *at;
+        if (request->arg == arg) {
+            *at = request->next;
+            wire->waiting.end = *at ? wire->waiting.end : at;
+            wire->waiting.count--;
+            request_free(request);
+            return true;
+        }
+    }
+    return false;
 }
 
 // ---- descriptors ----
@@ -407,7 +423,8 @@ static void finish_request(struct wire *wire)
     bool failed = request->err.code != 0;
 
     wire->answered_at_ms = clock_ms();
-    if (failed && request->prepares) {
+    // the statement is prepared after the one that makes the commit asynchronous
+    if (request->prepares && request->good <= call_infos[request->call.kind].async) {
         wire->prepared[request->call.kind] = false;
     }
     wire->answering = request;
@@ -441,6 +458,7 @@ static void take_result(struct wire *wire, PGresult *result)
     case PGRES_COMMAND_OK:
         PQclear(request->result);
         request->result = result;
+        request->good++;
         return;
     case PGRES_PIPELINE_ABORTED: break;
     case PGRES_EMPTY_QUERY:

@@ -105,6 +105,16 @@ static void take_back(struct lease *lease)
     entry_list_append(&lease->ready, &lease->sent);
 }
 
+static const struct held_job *held_of(const struct lease *lease, int64_t id)
+{
+    for (int i = 0; i < lease->count; i++) {
+        if (lease->helds[i].job->id == id) {
+            return &lease->helds[i];
+        }
+    }
+    return NULL;
+}
+
 // The server will never accept this outcome: the job fails with the refusal as its error. If even
 // that is refused the job is left to the end of its lease.
 static void refused(struct worker *worker, struct lease *lease, const struct mr_error *err)
@@ -112,7 +122,7 @@ static void refused(struct worker *worker, struct lease *lease, const struct mr_
     struct entry *entry = entry_list_pop(&lease->sent);
     AUTO_BUF text;
 
-    worker_tell(worker, WORKER_REFUSED, &lease->helds[0], err);
+    worker_tell(worker, WORKER_REFUSED, held_of(lease, entry->id), err);
     if (entry->replaced) {
         entry_free(entry);
         return;
