@@ -44,6 +44,9 @@ struct config_worker {
 struct config_queue {
     const char *name;
     const char *settings_json;
+    // whether the file says them: otherwise $QUEUE_RETENTION_HOURS and $MAX_RETRY_ATTEMPTS do
+    bool has_retention;
+    bool has_max_attempts;
 };
 
 // retry KIND { max_attempts, base, factor, cap, jitter }
@@ -69,6 +72,7 @@ struct config {
     struct config_retry *retries;
     size_t retry_count;
     void *memory; // what all the pointers point into
+    bool broken;  // while it is built: out of memory
 };
 
 // Reads a file. *ret is the caller's, config_free(). Fails with MR_ECONFIG: the message is
@@ -76,7 +80,8 @@ struct config {
 int config_load(const char *path, struct config **ret, struct mr_error *err);
 void config_free(struct config *config);
 
-// Limits of a worker's numbers.
+// Limits of names and of a worker's numbers.
+#define CONFIG_NAME_MAX        200
 #define CONFIG_CONCURRENCY_MAX 10000
 #define CONFIG_BATCH_MAX       10000
 
@@ -94,6 +99,13 @@ void config_worker_station(const struct config_worker *worker, const struct conf
 
 // The same worker, so that a reload can leave it running.
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
+
+// Checks the numbers that the environment gives: $QUEUE_POLL_INTERVAL_MS, $QUEUE_RETENTION_HOURS,
+// $MAX_RETRY_ATTEMPTS. Fails with MR_EUSAGE.
+int config_check_environment(struct mr_error *err);
+
+// The number in a variable of the environment; 0 when it is not set or none.
+int64_t config_environment_number(const char *variable);
 
 // Sets the log up as the file says, which may be NULL; $MILLRACE_LOG and $MILLRACE_LOG_LEVEL win.
 // Fails with MR_EUSAGE for a value of theirs that is none.

@@ -17,26 +17,15 @@
 #define DEFAULT_BREAKER_FAILURES 5
 #define DEFAULT_BREAKER_OPEN_MS  30000
 
-static int64_t environment_number(const char *name, int64_t fallback, int64_t max)
-{
-    const char *text = getenv(name);
-    int64_t number = fallback;
-
-    if (text) {
-        str_parse_int(text, 1, max, &number);
-    }
-    return number;
-}
-
 void config_worker_init(struct config_worker *worker)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t poll_ms = config_environment_number("QUEUE_POLL_INTERVAL_MS");
 
     *worker = (struct config_worker){
         .concurrency = cores > 0 ? (int)cores : 1,
         .batch = DEFAULT_BATCH,
-        .poll_ms =
-            environment_number("QUEUE_POLL_INTERVAL_MS", DEFAULT_POLL_MS, STR_DURATION_MAX_MS),
+        .poll_ms = poll_ms ? poll_ms : DEFAULT_POLL_MS,
         .grace_ms = DEFAULT_GRACE_MS,
         .breaker = {.failures = DEFAULT_BREAKER_FAILURES, .open_ms = DEFAULT_BREAKER_OPEN_MS},
     };
@@ -93,6 +82,7 @@ void config_worker_station(const struct config_worker *worker, const struct conf
                     .dsn = dsn,
                     .pooler = pooler,
                     .concurrency = worker->concurrency,
+                    .batch = worker->batch,
                     .timeout_ms = worker->timeout_ms,
                     .per_batch = worker->per_batch,
                     .procedure = worker->procedure,

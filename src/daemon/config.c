@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The configuration file: see config.h.
+
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "daemon/config_parts.h"
+
+#define FILE_MAX         (1024 * 1024)
+#define SETTINGS_MAX     (64 * 1024)
+#define DEFAULT_MAINTAIN 1000
+
+// ---- memory ----
+
+struct block {
+    struct block *next;
+    char text[];
+};
+
+// A copy that lives as long as the configuration; NULL for NULL and without memory.
+static const char *keep(struct config *config, const char *text)
+{
+    size_t size = text ? strlen(text) + 1 : 0;
+    struct block *block = text ? malloc(sizeof(*block) + size) : NULL;
+
+    if (!block) {
+        config->broken = config->broken || text;
+        return NULL;
+    }
+    memcpy(block->text, text, size);
+    block->next = config->memory;
+    config->memory = block;
+    return block->text;
+}
+
+void config_free(struct config *config)
+{
+    if (!config) {
+        return;
+    }
+    for (struct block *block = config->memory, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    free(config->workers);
+    free(config->queues);
+    free(config->retries);
+    free(config);
+}
+
+// ---- values that may be absent ----
+
+static const char *text_of(struct config *config, cfg_t *section, const char *key)
+{
+    return cfg_size(section, key) ? keep(config, cfg_getstr(section, key)) : NULL;
+}
+
+static int64_t number_of(cfg_t *section, const char *key, int64_t fallback)
+{
+    return cfg_size(section, key) ? cfg_getint(section, key) : fallback;
+}
+
+static double real_of(cfg_t *section, const char *key, double fallback)
+{
+    return cfg_size(section, key) ? cfg_getfloat(section, key) : fallback;
+}
+
+static bool flag_of(cfg_t *section, const char *key)
+{
+    return cfg_size(section, key) && cfg_getbool(section, key);
+}
+
+// ---- sections ----
+
+static void take_handler(struct config *config, cfg_t *section, struct config_worker *ret)
+{
+    for (int kind = 0; kind < CONFIG_HANDLERS; kind++) {
+        if (cfg_size(section, config_handler_keys[kind])) {
+            ret->kind = (enum handler_kind)kind;
+            ret->target = text_of(config, section, config_handler_keys[kind]);
+        }
+    }
+}
+
+static void take_worker(struct config *config, cfg_t *section, struct config_worker *ret)
+{
+    config_worker_init(ret);
+    ret->name = keep(config, cfg_title(section));
+    ret->queue = text_of(config, section, "queue");
+    ret->dsn = text_of(config, section, "dsn");
+    ret->secret = text_of(config, section, "secret");
+    take_handler(config, section, ret);
+    ret->pooler = flag_of(section, "pooler");
+    ret->per_batch = flag_of(section, "per_batch");
+    ret->procedure = flag_of(section, "procedure");
+    ret->private_networks = flag_of(section, "private_networks");
+    ret->concurrency = (int)number_of(section, "concurrency", ret->concurrency);
+    ret->batch = (int)number_of(section, "batch", ret->batch);
+    ret->batch_wait_ms = number_of(section, "batch_wait", ret->batch_wait_ms);
+    ret->lease_ms = number_of(section, "lease", ret->lease_ms);
+    ret->poll_ms = number_of(section, "poll", ret->poll_ms);
+    ret->timeout_ms = number_of(section, "timeout", ret->timeout_ms);
+    ret->grace_ms = number_of(section, "grace", ret->grace_ms);
+    if (cfg_size(section, "breaker")) {
+        cfg_t *breaker = cfg_getsec(section, "breaker");
+        ret->breaker.failures = (int)number_of(breaker, "failures", ret->breaker.failures);
+        ret->breaker.open_ms = number_of(breaker, "open_for", ret->breaker.open_ms);
+    }
+}
+
+static void add_setting(struct buf *json, cfg_t *section, const struct config_setting *setting)
+{
+    if (!cfg_size(section, setting->name)) {
+        return;
+    }
+    buf_printf(json, "%s\"%s\":", json->len > 1 ? "," : "", setting->name);
+    if (setting->type == SETTING_NUMBER) {
+        buf_printf(json, "%ld", cfg_getint(section, setting->name));
+    } else {
+        json_add_string(json, cfg_getstr(section, setting->name));
+    }
+}
+
+static void take_queue(struct config *config, cfg_t *section, struct config_queue *ret)
+{
+    AUTO_BUF json;
+
+    buf_init(&json, SETTINGS_MAX);
+    buf_puts(&json, "{");
+    for (const struct config_setting *setting = config_settings; setting->name; setting++) {
+        add_setting(&json, section, setting);
+    }
+    buf_puts(&json, "}");
+    config->broken = config->broken || buf_status(&json, NULL);
+    ret->name = keep(config, cfg_title(section));
+    ret->settings_json = keep(config, buf_peek(&json));
+    ret->has_retention = cfg_size(section, "retention") > 0;
+    ret->has_max_attempts = cfg_size(section, "max_attempts") > 0;
+}
+
+static void take_retry(struct config *config, cfg_t *section, struct config_retry *ret)
+{
+    ret->kind = keep(config, cfg_title(section));
+    ret->max_attempts = (int)number_of(section, "max_attempts", 3);
+    ret->base_ms = number_of(section, "base", 2000);
+    ret->factor = real_of(section, "factor", 2);
+    ret->cap_ms = number_of(section, "cap", 60 * 60 * 1000);
+    ret->jitter = real_of(section, "jitter", 0.5);
+}
+
+// An array of one entry a section, at least one so that it is never NULL.
+static void *make_array(struct config *config, cfg_t *cfg, const char *section, size_t size,
+                        size_t *ret_count)
+{
+    size_t count = cfg_size(cfg, section);
+    void *array = calloc(count ? count : 1, size);
+
+    config->broken = config->broken || !array;
+    *ret_count = array ? count : 0;
+    return array;
+}
+
+static void take_sections(struct config *config, cfg_t *cfg)
+{
+    config->workers =
+        make_array(config, cfg, "worker", sizeof(*config->workers), &config->worker_count);
+    config->queues =
+        make_array(config, cfg, "queue", sizeof(*config->queues), &config->queue_count);
+    config->retries =
+        make_array(config, cfg, "retry", sizeof(*config->retries), &config->retry_count);
+    for (unsigned int i = 0; i < config->worker_count; i++) {
+        take_worker(config, cfg_getnsec(cfg, "worker", i), &config->workers[i]);
+    }
+    for (unsigned int i = 0; i < config->queue_count; i++) {
+        take_queue(config, cfg_getnsec(cfg, "queue", i), &config->queues[i]);
+    }
+    for (unsigned int i = 0; i < config->retry_count; i++) {
+        take_retry(config, cfg_getnsec(cfg, "retry", i), &config->retries[i]);
+    }
+}
+
+static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
+{
+    struct config *config = calloc(1, sizeof(*config));
+
+    if (!config) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    config->dsn = text_of(config, cfg, "dsn");
+    config->pooler = flag_of(cfg, "pooler");
+    config->log_format = (enum log_format)cfg_getint(cfg, "log");
+    config->log_level = (enum log_level)cfg_getint(cfg, "log_level");
+    config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);
+    take_sections(config, cfg);
+    if (config->broken) {
+        config_free(config);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    *ret = config;
+    return 0;
+}
+
+// ---- the file ----
+
+static int read_file(const char *path, struct buf *text, struct mr_error *err)
+{
+    FILE *file = fopen(path, "re");
+    char part[4096];
+    size_t size;
+
+    if (!file) {
+        mr_error_set(err, MR_EIO, "cannot read %s: %s", path, strerror(errno));
+        mr_error_hint(err, "The file is chosen with -c FILE, else MILLRACE_CONFIG.");
+        return MR_EIO;
+    }
+    while ((size = fread(part, 1, sizeof(part), file)) > 0) {
+        buf_add(text, part, size);
+    }
+    int failed = ferror(file) ? errno : 0;
+    fclose(file);
+    if (failed) {
+        return mr_error_set(err, MR_EIO, "cannot read %s: %s", path, strerror(failed));
+    }
+    if (text->status == MR_ELIMIT || strlen(buf_peek(text)) != text->len) {
+        return mr_error_set(err, MR_ECONFIG, "%s: not a configuration file: %s", path,
+                            text->status ? "larger than 1 MiB" : "it has zero bytes");
+    }
+    return buf_status(text, err);
+}
+
+int config_load(const char *path, struct config **ret, struct mr_error *err)
+{
+    cfg_t *cfg = NULL;
+    AUTO_BUF text;
+
+    buf_init(&text, FILE_MAX);
+    int code = read_file(path, &text, err);
+    if (code == 0) {
+        code = config_check_variables(path, buf_peek(&text), err);
+    }
+    if (code == 0) {
+        code = config_parse(path, buf_peek(&text), &cfg, err);
+    }
+    if (code) {
+        return code;
+    }
+    code = build(cfg, ret, err);
+    cfg_free(cfg);
+    return code;
+}

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The sections and keys of the configuration file, and what their values must be.
+//
+// Every key has a callback that reads its value: that is where libconfuse knows the line, and
+// where a key that is given twice shows.
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "daemon/config.h"
+#include "daemon/config_parts.h"
+
+#define HINT_DISTANCE 3
+
+// What libconfuse's callbacks have no argument for: one file is read at a time and thread.
+static _Thread_local struct {
+    const char *path;
+    struct mr_error *err; // of the first complaint
+    int code;
+} reading;
+
+// ---- complaints ----
+
+static void complain(int line, const char *format, va_list args)
+{
+    char what[MR_ERROR_MESSAGE_SIZE];
+
+    if (reading.code) {
+        return;
+    }
+    vsnprintf(what, sizeof(what), format, args);
+    reading.code = mr_error_set(reading.err, MR_ECONFIG, "%s:%d: %s", reading.path, line, what);
+}
+
+// Returns -1, which is a failure to libconfuse.
+static int __attribute__((format(printf, 2, 3))) refuse(const cfg_t *cfg, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    complain(cfg->line, format, args);
+    va_end(args);
+    return -1;
+}
+
+static void hint(const char *text)
+{
+    mr_error_hint(reading.err, "%s", text);
+}
+
+// ---- unknown keys ----
+
+static const char later[] = "http token schedule bridge concurrency depth_limit fair ordered "
+                            "overflow rate";
+
+static bool is_later(const char *key)
+{
+    const char *at = strstr(later, key);
+    size_t length = strlen(key);
+
+    return at && (at == later || at[-1] == ' ') && (at[length] == ' ' || !at[length]);
+}
+
+static void hint_nearest(const cfg_t *cfg, const char *key)
+{
+    const char *nearest = NULL;
+    int nearest_distance = HINT_DISTANCE;
+    char known[MR_ERROR_HINT_SIZE] = "";
+    size_t used = 0;
+
+    for (const cfg_opt_t *opt = cfg->opts; opt->name; opt++) {
+        int distance = str_distance(key, opt->name);
+        if (distance < nearest_distance) {
+            nearest = opt->name;
+            nearest_distance = distance;
+        }
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
+                                 opt->name);
+    }
+    if (nearest) {
+        mr_error_hint(reading.err, "Did you mean %s?", nearest);
+    } else {
+        mr_error_hint(reading.err, "Known here: %s.", known);
+    }
+}
+
+static void unknown_key(cfg_t *cfg, const char *key)
+{
+    bool top = !cfg->title && str_equal(cfg->name, "root");
+    bool in_queue = str_equal(cfg->name, "queue");
+
+    if (is_later(key) && (top || in_queue)) {
+        refuse(cfg, "%s \"%s\" comes in a later version", top ? "section" : "setting", key);
+        hint("Leave it out for now.");
+        return;
+    }
+    refuse(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
+           cfg->title ? " " : "", cfg->title ? cfg->title : "");
+    hint_nearest(cfg, key);
+}
+
+// What libconfuse itself has to complain about.
+static void on_error(cfg_t *cfg, const char *format, va_list args)
+{
+    if (reading.code) {
+        return;
+    }
+    if (str_equal(format, "no such option '%s'")) {
+        unknown_key(cfg, va_arg(args, const char *));
+        return;
+    }
+    complain(cfg->line, format, args);
+}
+
+// ---- values ----
+
+// The mark is a field of the option's that libconfuse has for a default: none of ours has one
+// there.
+static int check_once(const cfg_t *cfg, cfg_opt_t *opt)
+{
+    if (opt->def.boolean) {
+        return refuse(cfg, "\"%s\" is given twice", opt->name);
+    }
+    opt->def.boolean = cfg_true;
+    return 0;
+}
+
+static int read_text(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!value[0]) {
+        refuse(cfg, "\"%s\" is empty", opt->name);
+        hint("Leave the key out, or give it a value.");
+        return -1;
+    }
+    *(const char **)result = value;
+    return 0;
+}
+
+static int bad_time(const cfg_t *cfg, const cfg_opt_t *opt, const char *value, const char *units)
+{
+    refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+    mr_error_hint(reading.err, "Write a time with its unit: %s.", units);
+    return -1;
+}
+
+// A wait, as milliseconds.
+static int read_duration(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    int64_t ms = 0;
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!str_parse_duration_ms(value, &ms)) {
+        return bad_time(cfg, opt, value, "\"500ms\", \"5s\", \"2min\", \"1h\", at most \"24h\"");
+    }
+    *(long *)result = (long)ms;
+    return 0;
+}
+
+// A span of time that the database reads: as it is.
+static int read_span(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    int64_t ms = 0;
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!str_parse_span_ms(value, &ms)) {
+        return bad_time(cfg, opt, value, "\"500ms\", \"5s\", \"2min\", \"1h\", \"30d\"");
+    }
+    *(const char **)result = value;
+    return 0;
+}
+
+// Numbers with a range of their own; others go from 1 to what the database takes.
+static const struct {
+    const char *name;
+    int64_t min, max;
+} ranges[] = {
+    {"concurrency", 1, CONFIG_CONCURRENCY_MAX},
+    {"batch", 1, CONFIG_BATCH_MAX},
+    {"failures", 0, INT32_MAX},
+    {"max_attempts", 1, 32000},
+    {NULL, 1, INT64_C(1000000000000)},
+};
+
+static int read_number(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    size_t row = 0;
+    int64_t number = 0;
+
+    while (ranges[row].name && !str_equal(ranges[row].name, opt->name)) {
+        row++;
+    }
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!str_parse_int(value, ranges[row].min, ranges[row].max, &number)) {
+        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        mr_error_hint(reading.err, "Write a whole number from %" PRId64 " to %" PRId64 ".",
+                      ranges[row].min, ranges[row].max);
+        return -1;
+    }
+    *(long *)result = (long)number;
+    return 0;
+}
+
+static int read_real(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    char *end = NULL;
+    double number = strtod(value, &end);
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!value[0] || *end || !(number >= 0 && number <= 1e6)) {
+        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        hint("Write a number, 0 or more.");
+        return -1;
+    }
+    *(double *)result = number;
+    return 0;
+}
+
+static int read_bool(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    int truth = cfg_parse_boolean(value);
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (truth < 0) {
+        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        hint("Write true or false.");
+        return -1;
+    }
+    *(cfg_bool_t *)result = truth ? cfg_true : cfg_false;
+    return 0;
+}
+
+static int read_format(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    enum log_format format = LOG_TEXT;
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!log_parse_format(value, &format)) {
+        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        hint("Write \"text\" or \"json\".");
+        return -1;
+    }
+    *(long *)result = (long)format;
+    return 0;
+}
+
+static int read_level(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    enum log_level level = LEVEL_INFO;
+
+    if (check_once(cfg, opt)) {
+        return -1;
+    }
+    if (!log_parse_level(value, &level)) {
+        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        hint("Write \"debug\", \"info\", \"warning\" or \"error\".");
+        return -1;
+    }
+    *(long *)result = (long)level;
+    return 0;
+}
+
+// ---- keys ----
+
+const char *const config_handler_keys[CONFIG_HANDLERS] = {
+    [HANDLER_EXEC] = "exec", [HANDLER_RUN] = "run",       [HANDLER_HTTP] = "http",
+    [HANDLER_SQL] = "sql",   [HANDLER_PLUGIN] = "plugin",
+};
+
+#define TEXT(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
+#define WORD(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
+#define DURATION(name)      CFG_INT_CB(name, 0, CFGF_NODEFAULT, read_duration)
+#define SPAN(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_span)
+#define NUMBER(name)        CFG_INT_CB(name, 0, CFGF_NODEFAULT, read_number)
+#define REAL(name)          CFG_FLOAT_CB(name, 0, CFGF_NODEFAULT, read_real)
+#define FLAG(name)          CFG_BOOL_CB(name, cfg_false, CFGF_NODEFAULT, read_bool)
+#define SECTION(name, keys) CFG_SEC(name, keys, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES)
+
+static cfg_opt_t breaker_keys[] = {NUMBER("failures"), DURATION("open_for"), CFG_END()};
+
+static cfg_opt_t worker_keys[] = {
+    TEXT("queue"),
+    TEXT("exec"),
+    TEXT("run"),
+    TEXT("http"),
+    TEXT("sql"),
+    TEXT("plugin"),
+    TEXT("dsn"),
+    FLAG("pooler"),
+    NUMBER("concurrency"),
+    NUMBER("batch"),
+    DURATION("batch_wait"),
+    DURATION("lease"),
+    DURATION("poll"),
+    DURATION("timeout"),
+    DURATION("grace"),
+    FLAG("per_batch"),
+    FLAG("procedure"),
+    FLAG("private_networks"),
+    TEXT("secret"),
+    CFG_SEC("breaker", breaker_keys, CFGF_NODEFAULT),
+    CFG_END(),
+};
+
+const struct config_setting config_settings[] = {
+    {"critical_depth", SETTING_NUMBER},
+    {"dead_max", SETTING_NUMBER},
+    {"dead_max_bytes", SETTING_NUMBER},
+    {"dead_retention", SETTING_TIME},
+    {"durability", SETTING_WORD},
+    {"lease", SETTING_TIME},
+    {"max_args", SETTING_NUMBER},
+    {"max_attempts", SETTING_NUMBER},
+    {"max_blob", SETTING_NUMBER},
+    {"max_state", SETTING_NUMBER},
+    {"parts", SETTING_NUMBER},
+    {"poison_limit", SETTING_NUMBER},
+    {"retention", SETTING_TIME},
+    {"warn_depth", SETTING_NUMBER},
+    {NULL, SETTING_WORD},
+};
+
+enum { SETTING_COUNT = sizeof(config_settings) / sizeof(config_settings[0]) - 1 };
+
+static cfg_opt_t queue_keys[SETTING_COUNT + 1];
+
+static cfg_opt_t retry_keys[] = {
+    NUMBER("max_attempts"), DURATION("base"), REAL("factor"),
+    DURATION("cap"),        REAL("jitter"),   CFG_END(),
+};
+
+static cfg_opt_t file_keys[] = {
+    TEXT("dsn"),
+    FLAG("pooler"),
+    CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
+    CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),
+    DURATION("maintain"),
+    SECTION("worker", worker_keys),
+    SECTION("queue", queue_keys),
+    SECTION("retry", retry_keys),
+    CFG_END(),
+};
+
+// The keys of a queue section are the settings.
+static void fill_queue_keys(void)
+{
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        const char *name = config_settings[i].name;
+        switch (config_settings[i].type) {
+        case SETTING_NUMBER: queue_keys[i] = (cfg_opt_t)NUMBER(name); break;
+        case SETTING_TIME: queue_keys[i] = (cfg_opt_t)SPAN(name); break;
+        case SETTING_WORD: queue_keys[i] = (cfg_opt_t)WORD(name); break;
+        }
+    }
+    queue_keys[SETTING_COUNT] = (cfg_opt_t)CFG_END();
+}
+
+// ---- sections ----
+
+static int check_title(const cfg_t *section)
+{
+    if (str_empty(section->title) || strlen(section->title) > CONFIG_NAME_MAX) {
+        refuse(section, "a %s needs a name of 1 to %d bytes", section->name, CONFIG_NAME_MAX);
+        return -1;
+    }
+    return 0;
+}
+
+// Of a worker section that is complete: a queue and exactly one handler.
+static int check_worker(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+    const char *first = NULL;
+
+    (void)cfg;
+    if (check_title(section)) {
+        return -1;
+    }
+    if (cfg_size(section, "queue") == 0) {
+        refuse(section, "worker %s has no queue", section->title);
+        hint("Add queue = \"NAME\".");
+        return -1;
+    }
+    for (int kind = 0; kind < CONFIG_HANDLERS; kind++) {
+        const char *key = config_handler_keys[kind];
+        if (cfg_size(section, key) > 0 && first) {
+            refuse(section, "worker %s has two handlers: %s and %s", section->title, first, key);
+            hint("A worker has one handler; write a second worker for the other.");
+            return -1;
+        }
+        first = cfg_size(section, key) > 0 ? key : first;
+    }
+    if (!first) {
+        refuse(section, "worker %s has no handler", section->title);
+        hint("Add one of exec, run, http, sql, plugin.");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_named(cfg_t *cfg, cfg_opt_t *opt)
+{
+    (void)cfg;
+    return check_title(cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1));
+}
+
+int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_error *err)
+{
+    struct mr_error ignored;
+
+    reading.path = path;
+    reading.err = err ? err : &ignored;
+    reading.code = 0;
+    fill_queue_keys();
+    cfg_t *cfg = cfg_init(file_keys, CFGF_NONE);
+    if (!cfg) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    cfg_set_error_function(cfg, on_error);
+    cfg_set_validate_func(cfg, "worker", check_worker);
+    cfg_set_validate_func(cfg, "queue", check_named);
+    cfg_set_validate_func(cfg, "retry", check_named);
+    if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
+        if (!reading.code) {
+            reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);
+        }
+        cfg_free(cfg);
+        return reading.code;
+    }
+    *ret = cfg;
+    return 0;
+}
