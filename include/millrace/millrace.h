@@ -112,7 +112,8 @@ typedef struct mr_conn_options {
 
 // Connects. The caller frees *ret with mr_conn_free(). A connection that breaks later is made
 // again by the next call, with growing pauses, within that call's time. A call whose answer
-// was lost is not repeated: it fails with MR_ECONNECT, and may have happened.
+// was lost is not repeated: it fails with MR_ECONNECT, and may have happened. So may one that
+// fails with MR_ETIMEOUT; where the detail says that nothing was sent, it has not happened.
 int mr_conn_open(const mr_conn_options *options, mr_conn **ret, mr_error *err);
 
 // Calls on a connection of the caller's, inside of whatever transaction is open on it: a job
@@ -323,12 +324,13 @@ int mr_send_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, mr_er
 // How a handler says what became of its job. Belongs to the worker; valid inside the handler.
 typedef struct mr_outcome mr_outcome;
 
-// The last one called counts; texts and bytes are copied. Each returns 0 or MR_ENOMEM.
+// The last one called counts; texts and bytes are copied. Each returns 0, MR_ENOMEM, or
+// MR_EINVALID for a result or changes that are not JSON; the job fails then, and its error says so.
 int mr_outcome_complete(mr_outcome *outcome, const char *result);
 int mr_outcome_fail(mr_outcome *outcome, const char *error, int64_t retry_in_ms, int no_retry);
 int mr_outcome_snooze(mr_outcome *outcome, int64_t delay_ms);
 int mr_outcome_requeue(mr_outcome *outcome, const char *changes);
-// Beside fail, snooze or requeue: what the next attempt finds as its state.
+// Beside fail, snooze or requeue, before or after it: what the next attempt finds as its state.
 int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size);
 
 // Runs one job, on a thread of the worker's. Returns 0: the job is completed unless an

@@ -10,7 +10,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,19 +77,12 @@ enum { JSONB_VERSION = 1 };
 // From 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
 #define EPOCH_SHIFT_US INT64_C(946684800000000)
 
-// A job knows its batch, so that whoever holds only the job can keep all of it.
-struct batch_job {
-    struct mr_batch *batch;
-    mr_claimed_job job;
-};
-
 struct mr_batch {
     PGresult *result;
     char *queue;
-    int owners;
     int64_t lease_ms;
     size_t count;
-    struct batch_job jobs[];
+    mr_claimed_job jobs[];
 };
 
 // ---- fields ----
@@ -227,12 +219,10 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     batch->result = result;
-    batch->owners = 1;
     batch->count = count;
     batch->lease_ms = count ? field_interval_ms(result, 0, COLUMN_LEASE_LENGTH) : 0;
     for (size_t i = 0; i < count; i++) {
-        batch->jobs[i].batch = batch;
-        read_job(batch, (int)i, &batch->jobs[i].job);
+        read_job(batch, (int)i, &batch->jobs[i]);
     }
     *ret = batch;
     return 0;
@@ -243,15 +233,6 @@ int64_t batch_lease_ms(const mr_batch *batch)
     return batch->lease_ms;
 }
 
-mr_batch *batch_keep(const mr_claimed_job *job)
-{
-    const struct batch_job *entry =
-        (const struct batch_job *)((const char *)job - offsetof(struct batch_job, job));
-
-    entry->batch->owners++;
-    return entry->batch;
-}
-
 size_t mr_batch_count(const mr_batch *batch)
 {
     return batch ? batch->count : 0;
@@ -259,17 +240,17 @@ size_t mr_batch_count(const mr_batch *batch)
 
 const mr_claimed_job *mr_batch_job(const mr_batch *batch, size_t index)
 {
-    return index < mr_batch_count(batch) ? &batch->jobs[index].job : NULL;
+    return index < mr_batch_count(batch) ? &batch->jobs[index] : NULL;
 }
 
 const char *mr_batch_lease(const mr_batch *batch)
 {
-    return mr_batch_count(batch) ? batch->jobs[0].job.lease : NULL;
+    return mr_batch_count(batch) ? batch->jobs[0].lease : NULL;
 }
 
 void mr_batch_free(mr_batch *batch)
 {
-    if (batch && --batch->owners == 0) {
+    if (batch) {
         PQclear(batch->result);
         free(batch->queue);
         free(batch);

@@ -16,10 +16,6 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
 // How long the lease is, from the moment of the claim; 0 for an empty batch.
 int64_t batch_lease_ms(const mr_batch *batch);
 
-// Keeps the batch of a job beyond the mr_batch_free() of its owner; ended by one more of them,
-// on the same thread.
-mr_batch *batch_keep(const mr_claimed_job *job);
-
 // A timestamptz of a binary result, in microseconds since 1970-01-01 UTC.
 int64_t batch_time_us(const PGresult *result, int row, int column);
 

@@ -67,6 +67,9 @@ int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer
               struct mr_error *err);
 #define WIRE_PENDING_MAX 4096
 
+// Takes back the request with this `arg`, which gets no answer then; false when it was sent.
+bool wire_withdraw(struct wire *wire, const void *arg);
+
 // Inside of an answer: makes its result the caller's, who clears it.
 PGresult *wire_take_result(struct wire *wire);
 

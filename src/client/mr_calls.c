@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The library's blocking calls of one statement each.
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/mr_conn.h"
+#include "client/request.h"
+
+// For replies whose number is all that counts; ret may be NULL.
+static int ask_number(mr_conn *conn, const struct call *call, int64_t *ret, mr_error *err)
+{
+    mr_reply *reply = NULL;
+    int code = mr__conn_ask(conn, call, NULL, &reply, err);
+
+    if (code == 0 && ret) {
+        *ret = mr_reply_number(reply);
+    }
+    mr_reply_free(reply);
+    return code;
+}
+
+// The same for numbers that are an int in SQL.
+static int ask_count(mr_conn *conn, const struct call *call, int *ret, mr_error *err)
+{
+    int64_t number = 0;
+    int code = ask_number(conn, call, &number, err);
+
+    if (code == 0 && ret) {
+        *ret = number > INT_MAX ? INT_MAX : (int)number;
+    }
+    return code;
+}
+
+int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_enqueue(&call, job, err);
+
+    return code ? code : ask_number(conn, &call, ret_id, err);
+}
+
+int mr_claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err)
+{
+    AUTO_CALL call;
+    const char *queue = NULL;
+    mr_reply *reply = NULL;
+    int code = request_claim(&call, options, &queue, err);
+
+    if (code || (code = mr__conn_ask(conn, &call, queue, &reply, err))) {
+        return code;
+    }
+    *ret = mr_reply_take_batch(reply);
+    mr_reply_free(reply);
+    return 0;
+}
+
+int mr_complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                const char *result, int *ret_done, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_complete(&call, lease, ids, count, result, err);
+
+    return code ? code : ask_count(conn, &call, ret_done, err);
+}
+
+int mr_complete_many(mr_conn *conn, const char *const *leases, size_t count, int *ret_done,
+                     mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_complete_many(&call, leases, count, err);
+
+    return code ? code : ask_count(conn, &call, ret_done, err);
+}
+
+int mr_fail(mr_conn *conn, const char *lease, int64_t id, const char *error, int64_t retry_in_ms,
+            int no_retry, const void *state, size_t state_size, int *ret_dead, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
+
+    return code ? code : ask_count(conn, &call, ret_dead, err);
+}
+
+int mr_finish(mr_conn *conn, const char *lease, const char *outcomes, int *ret_done, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_finish(&call, lease, outcomes, err);
+
+    return code ? code : ask_count(conn, &call, ret_done, err);
+}
+
+int mr_requeue(mr_conn *conn, const char *lease, int64_t id, const char *changes, const void *state,
+               size_t state_size, const void *blob, size_t blob_size, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
+
+    return code ? code : ask_number(conn, &call, NULL, err);
+}
+
+int mr_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count, int *ret_done,
+               mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_release(&call, lease, ids, count, err);
+
+    return code ? code : ask_count(conn, &call, ret_done, err);
+}
+
+int mr_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, int64_t *ret_until_us,
+                 mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_heartbeat(&call, lease, extend_ms, err);
+
+    return code ? code : ask_number(conn, &call, ret_until_us, err);
+}
+
+int mr_depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_depth(&call, queue, err);
+
+    return code ? code : ask_number(conn, &call, ret, err);
+}
+
+int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
+{
+    AUTO_CALL call;
+    mr_reply *reply = NULL;
+    int code = request_job(&call, id, err);
+
+    if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
+        return code;
+    }
+    char *text = PQntuples(reply->result) == 1 ? strdup(PQgetvalue(reply->result, 0, 0)) : NULL;
+    mr_reply_free(reply);
+    if (!text) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    *ret = text;
+    return 0;
+}

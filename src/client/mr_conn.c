@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The library's connection: see mr_conn.h.
+//
+// Blocking calls are made of the others: send, poll the wire's descriptor, advance, until the
+// reply is there. The wire's timer sees to it that a reply comes by its deadline.
+
+#include "client/mr_conn.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "client/sized.h"
+#include "client/wire.h"
+#include "config.h"
+
+#define TIMEOUT_DEFAULT_MS 30000
+// A wait ends by the wire's timer; this is only so that none is without an end of its own.
+#define POLL_MAX_MS 1000
+// What may have come on an idle connection: a notice, the reason for its end, its end.
+#define IDLE_ROUNDS_MAX 4
+
+struct reply_list {
+    mr_reply *first, **end;
+    int count;
+};
+
+struct mr_conn {
+    struct wire *wire; // or
+    PGconn *wrapped;   // the caller's
+    int64_t timeout_ms;
+    struct reply_list pending;  // in the order of sending, which is that of answering
+    struct reply_list answered; // for mr_reply_next()
+    bool timer_set, closing;
+    struct mr_error why; // there is no connection; code 0: not known, or there is one
+};
+
+static void list_push(struct reply_list *list, mr_reply *reply)
+{
+    reply->next = NULL;
+    *list->end = reply;
+    list->end = &reply->next;
+    list->count++;
+}
+
+static mr_reply *list_pop(struct reply_list *list)
+{
+    mr_reply *reply = list->first;
+
+    if (reply) {
+        list->first = reply->next;
+        list->count--;
+        if (!list->first) {
+            list->end = &list->first;
+        }
+    }
+    return reply;
+}
+
+// ---- the wire's side ----
+
+// Set once for the oldest request, and again when it has fired: a request costs no system call.
+// Takes effect at the end of wire_advance().
+static void set_timer(mr_conn *conn)
+{
+    if (!conn->timer_set && conn->pending.first) {
+        conn->timer_set = true;
+        wire_set_timer(conn->wire, conn->pending.first->deadline_ms);
+    }
+}
+
+// The reply is the first that is pending, and has its answer.
+static void deliver(mr_conn *conn, mr_reply *reply)
+{
+    list_pop(&conn->pending);
+    if (!reply->awaited) {
+        list_push(&conn->answered, reply);
+    }
+    set_timer(conn);
+}
+
+static void timeout_error(const mr_conn *conn, struct mr_error *err)
+{
+    mr_error_set(err, MR_ETIMEOUT, "no answer from the database within %lld ms",
+                 (long long)conn->timeout_ms);
+    mr_error_hint(err, "It may have happened. Raise timeout_ms, send less in one call, or look for "
+                       "a lock that it waits for.");
+}
+
+static void on_answer(void *arg, PGresult *result, const struct mr_error *err)
+{
+    mr_reply *reply = arg;
+    struct mr_error expired;
+
+    (void)result;
+    if (reply->conn->closing) {
+        mr_reply_free(reply);
+        return;
+    }
+    if (!err) {
+        reply_succeed(reply, wire_take_result(reply->conn->wire));
+    } else if (reply->expired && err->code == MR_ECONNECT) {
+        timeout_error(reply->conn, &expired);
+        reply_fail(reply, &expired);
+    } else {
+        reply_fail(reply, err);
+    }
+    deliver(reply->conn, reply);
+}
+
+static void on_event(void *arg, enum wire_event event, const struct mr_error *err)
+{
+    mr_conn *conn = arg;
+
+    switch (event) {
+    case WIRE_CONNECTED: conn->why.code = 0; return;
+    case WIRE_LOST:
+    case WIRE_REFUSED: conn->why = *err; return;
+    }
+}
+
+// It was never sent, so it has not happened.
+static void expire_unsent(mr_conn *conn, mr_reply *reply)
+{
+    struct mr_error err = conn->why;
+
+    if (err.code == 0) {
+        mr_error_set(&err, wire_connected(conn->wire) ? MR_ETIMEOUT : MR_ECONNECT,
+                     "no connection to the database within %lld ms", (long long)conn->timeout_ms);
+    }
+    mr_error_detail(&err, "Nothing was sent within %lld ms; the call has not happened.",
+                    (long long)conn->timeout_ms);
+    reply_fail(reply, &err);
+    deliver(conn, reply);
+}
+
+// The deadlines of pending requests are in their order.
+static void on_timer(void *arg)
+{
+    mr_conn *conn = arg;
+    mr_reply *reply;
+
+    conn->timer_set = false;
+    while ((reply = conn->pending.first) && clock_ms() >= reply->deadline_ms) {
+        if (!wire_withdraw(conn->wire, reply)) {
+            reply->expired = true;
+            wire_reset(conn->wire);
+            return; // the answers to all that were sent set the timer again
+        }
+        expire_unsent(conn, reply);
+    }
+    set_timer(conn);
+}
+
+static void advance(mr_conn *conn)
+{
+    set_timer(conn);
+    wire_advance(conn->wire);
+}
+
+static void wait_until(mr_conn *conn, int64_t deadline_ms)
+{
+    struct pollfd poll_fd = {.fd = wire_fd(conn->wire), .events = POLLIN};
+    int64_t left_ms = deadline_ms - clock_ms();
+
+    if (left_ms > POLL_MAX_MS) {
+        left_ms = POLL_MAX_MS;
+    }
+    poll(&poll_fd, 1, left_ms > 0 ? (int)left_ms : 1);
+}
+
+static bool is_readable(const mr_conn *conn)
+{
+    struct pollfd poll_fd = {.fd = wire_fd(conn->wire), .events = POLLIN};
+
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+// Learns that an idle connection has ended before a request is sent into it and lost.
+static void listen_first(mr_conn *conn)
+{
+    for (int i = 0; i < IDLE_ROUNDS_MAX && wire_pending(conn->wire) == 0 && is_readable(conn);
+         i++) {
+        advance(conn);
+    }
+}
+
+// ---- asking ----
+
+static int check_conn(const mr_conn *conn, mr_error *err)
+{
+    if (!conn) {
+        mr_error_set(err, MR_EUSAGE, "no connection was given");
+        mr_error_hint(err, "Make one with mr_conn_open() or mr_conn_wrap().");
+        return MR_EUSAGE;
+    }
+    return 0;
+}
+
+static int check_not_wrapped(const mr_conn *conn, mr_error *err)
+{
+    int code = check_conn(conn, err);
+
+    if (!code && conn->wrapped) {
+        mr_error_set(err, MR_EUSAGE, "a wrapped connection has no calls without waiting");
+        mr_error_hint(err, "Use the blocking call, or a connection of mr_conn_open().");
+        return MR_EUSAGE;
+    }
+    return code;
+}
+
+static int send_call(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+{
+    int code = wire_send(conn->wire, call, on_answer, reply, err);
+
+    if (code == 0) {
+        reply->conn = conn;
+        reply->deadline_ms = clock_ms() + conn->timeout_ms;
+        list_push(&conn->pending, reply);
+    }
+    return code;
+}
+
+int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err)
+{
+    int code = check_not_wrapped(conn, err);
+
+    if (code) {
+        return code;
+    }
+    if (conn->pending.count + conn->answered.count >= WIRE_PENDING_MAX) {
+        mr_error_set(err, MR_ELIMIT, "too many requests in flight: %d", WIRE_PENDING_MAX);
+        mr_error_hint(err, "Take replies with mr_reply_next() before sending more.");
+        return MR_ELIMIT;
+    }
+    mr_reply *reply = reply_new(call->kind, queue);
+    if (!reply) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    if ((code = send_call(conn, call, reply, err))) {
+        mr_reply_free(reply);
+    }
+    return code;
+}
+
+static int ask_wrapped(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+{
+    PGresult *result = NULL;
+    int code = call_status(call, err);
+
+    if (code) {
+        return code;
+    }
+    if (PQpipelineStatus(conn->wrapped) != PQ_PIPELINE_OFF ||
+        PQtransactionStatus(conn->wrapped) == PQTRANS_ACTIVE) {
+        mr_error_set(err, MR_EUSAGE, "the wrapped connection is busy");
+        mr_error_hint(err, "Read all results of it, and leave pipeline mode, before the call.");
+        return MR_EUSAGE;
+    }
+    if ((code = call_exec(call, conn->wrapped, &result, err))) {
+        return code;
+    }
+    reply_succeed(reply, result);
+    return mr_reply_code(reply, err);
+}
+
+static int ask_wire(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+{
+    listen_first(conn);
+    reply->awaited = true;
+    int code = send_call(conn, call, reply, err);
+    if (code) {
+        return code;
+    }
+    advance(conn);
+    while (!reply->answered) {
+        wait_until(conn, reply->deadline_ms);
+        advance(conn);
+    }
+    return mr_reply_code(reply, err);
+}
+
+int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
+                 mr_error *err)
+{
+    int code = check_conn(conn, err);
+
+    if (code) {
+        return code;
+    }
+    mr_reply *reply = reply_new(call->kind, queue);
+    if (!reply) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    code = (conn->wrapped ? ask_wrapped : ask_wire)(conn, call, reply, err);
+    if (code) {
+        mr_reply_free(reply);
+        return code;
+    }
+    *ret = reply;
+    return 0;
+}
+
+// ---- without waiting ----
+
+int mr_fd(const mr_conn *conn)
+{
+    return conn && conn->wire ? wire_fd(conn->wire) : -1;
+}
+
+int mr_advance(mr_conn *conn, mr_error *err)
+{
+    int code = check_not_wrapped(conn, err);
+
+    if (code == 0) {
+        advance(conn);
+    }
+    return code;
+}
+
+mr_reply *mr_reply_next(mr_conn *conn)
+{
+    return conn ? list_pop(&conn->answered) : NULL;
+}
+
+// ---- opening and closing ----
+
+static mr_conn *conn_new(void)
+{
+    mr_conn *conn = calloc(1, sizeof(*conn));
+
+    if (conn) {
+        conn->timeout_ms = TIMEOUT_DEFAULT_MS;
+        conn->pending.end = &conn->pending.first;
+        conn->answered.end = &conn->answered.first;
+    }
+    return conn;
+}
+
+// One attempt: whoever opens a connection wants to know what is wrong with it.
+static int connect_now(mr_conn *conn, mr_error *err)
+{
+    int64_t deadline_ms = clock_ms() + conn->timeout_ms;
+
+    wire_advance(conn->wire);
+    while (!wire_connected(conn->wire) && conn->why.code == 0 && clock_ms() < deadline_ms) {
+        wait_until(conn, deadline_ms);
+        wire_advance(conn->wire);
+    }
+    if (wire_connected(conn->wire)) {
+        return 0;
+    }
+    if (conn->why.code == 0) {
+        mr_error_set(&conn->why, MR_ECONNECT,
+                     "cannot connect to the database: no answer within %lld ms",
+                     (long long)conn->timeout_ms);
+        mr_error_hint(&conn->why, "Is the server running there, and does the network let the "
+                                  "connection through? timeout_ms says how long to wait.");
+    }
+    if (err) {
+        *err = conn->why;
+    }
+    return conn->why.code;
+}
+
+static int open_wire(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+{
+    struct wire_options wire_options = {
+        .dsn = options->dsn,
+        .application_name = options->application_name,
+        .pooler = options->pooler != 0,
+    };
+    struct wire_hooks hooks = {.event = on_event, .timer = on_timer, .arg = conn};
+    int code = wire_new(&wire_options, &hooks, &conn->wire, err);
+
+    return code ? code : connect_now(conn, err);
+}
+
+int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
+{
+    mr_conn_options options = MR_CONN_OPTIONS_INIT;
+    int code;
+
+    if (from && (code = sized_read(&options, sizeof(options), from, "MR_CONN_OPTIONS_INIT", err))) {
+        return code;
+    }
+    if (options.timeout_ms < 0) {
+        mr_error_set(err, MR_EUSAGE, "timeout_ms is negative");
+        mr_error_hint(err, "Give milliseconds, or 0 for %d.", TIMEOUT_DEFAULT_MS);
+        return MR_EUSAGE;
+    }
+    mr_conn *conn = conn_new();
+    if (!conn) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    if (options.timeout_ms) {
+        conn->timeout_ms = options.timeout_ms;
+    }
+    if ((code = open_wire(conn, &options, err))) {
+        mr_conn_free(conn);
+        return code;
+    }
+    *ret = conn;
+    return 0;
+}
+
+int mr_conn_wrap(PGconn *pg, mr_conn **ret, mr_error *err)
+{
+    if (!pg || PQstatus(pg) != CONNECTION_OK) {
+        mr_error_set(err, MR_EUSAGE, "the connection to wrap is not open");
+        mr_error_hint(err, "Connect with libpq first and see that PQstatus() is CONNECTION_OK.");
+        return MR_EUSAGE;
+    }
+    const char *encoding = PQparameterStatus(pg, "client_encoding");
+    if (encoding && !str_equal(encoding, "UTF8") && !str_equal(encoding, "SQL_ASCII")) {
+        mr_error_set(err, MR_EUSAGE, "the connection to wrap speaks %s, not UTF-8", encoding);
+        mr_error_hint(err, "Call PQsetClientEncoding(pg, \"UTF8\") before.");
+        return MR_EUSAGE;
+    }
+    mr_conn *conn = conn_new();
+    if (!conn) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    conn->wrapped = pg;
+    *ret = conn;
+    return 0;
+}
+
+void mr_conn_free(mr_conn *conn)
+{
+    mr_reply *reply;
+
+    if (!conn) {
+        return;
+    }
+    conn->closing = true;
+    wire_free(conn->wire); // answers what is pending, in any order
+    while ((reply = list_pop(&conn->answered))) {
+        mr_reply_free(reply);
+    }
+    free(conn);
+}
+
+const char *mr_version(void)
+{
+    return MILLRACE_VERSION;
+}
+
+void mr_free(void *memory)
+{
+    free(memory);
+}

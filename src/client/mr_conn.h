@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The library's connection: a wire, or a connection of the caller's.
+//
+// On a wire every request has a deadline, whoever waits for it: at that time it is taken back if
+// it was not sent yet, so that it will never happen, else the connection is given up.
+
+#ifndef MILLRACE_CLIENT_MR_CONN_H
+#define MILLRACE_CLIENT_MR_CONN_H
+
+#include <millrace/millrace.h>
+
+#include "client/call.h"
+#include "client/mr_reply.h"
+
+// Sends the call, waits, and gives its reply to the caller, who frees it. `queue` is that of a
+// claim, else NULL.
+int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
+                 mr_error *err);
+
+// Sends the call; its reply comes out of mr_reply_next().
+int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);
+
+#endif

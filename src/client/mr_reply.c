@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Requests without waiting, and what their answers say: see mr_reply.h.
+
+#include "client/mr_reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "client/batch.h"
+#include "client/mr_conn.h"
+#include "client/request.h"
+
+// ---- reading answers ----
+
+// Each takes over the result. The number, the batch or the result itself is what is kept.
+typedef int read_fn(mr_reply *reply, PGresult *result, struct mr_error *err);
+
+static int strange_answer(PGresult *result, struct mr_error *err)
+{
+    PQclear(result);
+    mr_error_set(err, MR_ESCHEMA, "the server's answer has another form than expected");
+    mr_error_hint(err, "The schema and the library are of different versions; upgrade the older "
+                       "one (`millrace migrate` for the schema).");
+    return MR_ESCHEMA;
+}
+
+static int read_number(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    if (PQntuples(result) != 1 ||
+        !str_parse_int(PQgetvalue(result, 0, 0), INT64_MIN, INT64_MAX, &reply->number)) {
+        return strange_answer(result, err);
+    }
+    PQclear(result);
+    return 0;
+}
+
+static int read_failure(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    if (PQntuples(result) != 1) {
+        return strange_answer(result, err);
+    }
+    reply->number = str_equal(PQgetvalue(result, 0, 0), "dead");
+    PQclear(result);
+    return 0;
+}
+
+static int read_time(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    if (PQntuples(result) != 1) {
+        return strange_answer(result, err);
+    }
+    reply->number = batch_time_us(result, 0, 0);
+    PQclear(result);
+    return 0;
+}
+
+static int read_batch(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    return batch_take(result, reply->queue, &reply->batch, err);
+}
+
+static int read_rows(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    (void)err;
+    reply->result = result;
+    return 0;
+}
+
+static const struct {
+    read_fn *read; // NULL: the library does not make this call
+    enum mr_call call;
+} kinds[CALL_KINDS] = {
+    [CALL_ENQUEUE] = {read_number, MR_CALL_ENQUEUE},
+    [CALL_ENQUEUE_MANY] = {read_rows, MR_CALL_ENQUEUE},
+    [CALL_ENQUEUE_JOBS] = {read_rows, MR_CALL_ENQUEUE},
+    [CALL_CLAIM] = {read_batch, MR_CALL_CLAIM},
+    [CALL_COMPLETE] = {read_number, MR_CALL_COMPLETE},
+    [CALL_COMPLETE_MANY] = {read_number, MR_CALL_COMPLETE},
+    [CALL_FAIL] = {read_failure, MR_CALL_FAIL},
+    [CALL_FINISH] = {read_number, MR_CALL_FINISH},
+    [CALL_REQUEUE] = {read_number, MR_CALL_REQUEUE},
+    [CALL_RELEASE] = {read_number, MR_CALL_RELEASE},
+    [CALL_HEARTBEAT] = {read_time, MR_CALL_HEARTBEAT},
+    [CALL_DEPTH] = {.read = read_number},
+    [CALL_JOB] = {.read = read_rows},
+};
+
+// ---- the object ----
+
+mr_reply *reply_new(enum call_kind kind, const char *queue)
+{
+    mr_reply *reply = calloc(1, sizeof(*reply));
+
+    if (!reply || (queue && !(reply->queue = strdup(queue)))) {
+        free(reply);
+        return NULL;
+    }
+    reply->kind = kind;
+    return reply;
+}
+
+void reply_fail(mr_reply *reply, const struct mr_error *err)
+{
+    reply->answered = true;
+    reply->code = err->code;
+    reply->err = malloc(sizeof(*reply->err));
+    if (reply->err) {
+        *reply->err = *err;
+    }
+}
+
+void reply_succeed(mr_reply *reply, PGresult *result)
+{
+    struct mr_error err;
+
+    if (kinds[reply->kind].read(reply, result, &err)) {
+        reply_fail(reply, &err);
+    }
+    reply->answered = true;
+}
+
+enum mr_call mr_reply_call(const mr_reply *reply)
+{
+    return kinds[reply->kind].call;
+}
+
+int mr_reply_code(const mr_reply *reply, mr_error *err)
+{
+    if (reply->code && reply->err && err) {
+        *err = *reply->err;
+    } else if (reply->code) {
+        mr_error_set(err, reply->code, "the call failed, and there was no memory to say why");
+    }
+    return reply->code;
+}
+
+int64_t mr_reply_number(const mr_reply *reply)
+{
+    return reply->number;
+}
+
+mr_batch *mr_reply_take_batch(mr_reply *reply)
+{
+    mr_batch *batch = reply->batch;
+
+    reply->batch = NULL;
+    return batch;
+}
+
+void mr_reply_free(mr_reply *reply)
+{
+    if (reply) {
+        mr_batch_free(reply->batch);
+        PQclear(reply->result);
+        free(reply->err);
+        free(reply->queue);
+        free(reply);
+    }
+}
+
+// ---- sending ----
+
+int mr_send_enqueue(mr_conn *conn, const mr_job_spec *job, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_enqueue(&call, job, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_claim(mr_conn *conn, const mr_claim_options *options, mr_error *err)
+{
+    AUTO_CALL call;
+    const char *queue = NULL;
+    int code = request_claim(&call, options, &queue, err);
+
+    return code ? code : mr__conn_send(conn, &call, queue, err);
+}
+
+int mr_send_complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                     const char *result, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_complete(&call, lease, ids, count, result, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
+                 int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
+                 mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_finish(mr_conn *conn, const char *lease, const char *outcomes, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_finish(&call, lease, outcomes, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_requeue(mr_conn *conn, const char *lease, int64_t id, const char *changes,
+                    const void *state, size_t state_size, const void *blob, size_t blob_size,
+                    mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
+                    mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_release(&call, lease, ids, count, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_heartbeat(&call, lease, extend_ms, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}

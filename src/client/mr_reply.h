@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// A request of the library's caller and the answer to it: one object, from sending to freeing.
+
+#ifndef MILLRACE_CLIENT_MR_REPLY_H
+#define MILLRACE_CLIENT_MR_REPLY_H
+
+#include <libpq-fe.h>
+#include <millrace/millrace.h>
+#include <stdbool.h>
+
+#include "client/call.h"
+
+struct mr_reply {
+    mr_conn *conn; // while it is pending
+    enum call_kind kind;
+    char *queue;         // claim: of the batch; NULL for the default
+    int64_t deadline_ms; // of clock_ms()
+    bool awaited;        // by a blocking call, who frees it
+    bool answered;
+    bool expired; // its deadline passed after it was sent
+    int code;
+    struct mr_error *err; // with a code, where there was memory for it
+    int64_t number;
+    mr_batch *batch;
+    PGresult *result; // of calls that return rows: enqueue_many, enqueue_jobs, job
+    struct mr_reply *next;
+};
+
+// NULL: out of memory.
+mr_reply *reply_new(enum call_kind kind, const char *queue);
+
+// The server's answer. Takes over `result`.
+void reply_succeed(mr_reply *reply, PGresult *result);
+void reply_fail(mr_reply *reply, const struct mr_error *err);
+
+#endif

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The library's worker: the worker of worker.h, driven by poll() on the thread of
+// mr_worker_run(), and threads that run the handler.
+//
+// 1. The worker and its jobs are touched by the running thread only. Other threads see the
+//    atomic members, the worker's counters and its wake-up.
+// 2. A ticket goes with each job, from start to settlement. While a thread has it, the job's
+//    batch stays: settled is only what came back from the pool, or never began.
+// 3. As many jobs are held as threads and one more batch: the next claim is under way while the
+//    last one is worked off.
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "client/mr_outcome.h"
+#include "client/pool.h"
+#include "client/sized.h"
+#include "client/worker.h"
+
+#define BATCH_DEFAULT     100
+#define POLL_DEFAULT_MS   100
+#define POLL_MAX_MS       (INT64_C(24) * 60 * 60 * 1000)
+#define GRACE_DEFAULT_MS  30000
+#define HEALTH_DEFAULT_MS 15000
+#define THREADS_MAX       1000
+// How often the health is looked at while nothing happens.
+#define ROUND_MAX_MS 1000
+
+struct ticket {
+    struct pool_work work; // first: the pool gives it back
+    mr_worker *worker;
+    struct held_job *held;
+    struct outcome outcome;
+    struct ticket *next, *prev;
+};
+
+struct mr_worker {
+    mr_worker_options options; // numbers with their defaults filled in
+    struct worker *worker;
+    struct pool *pool;
+    struct ticket *tickets;
+    int held;
+    bool stopping;
+    int64_t stop_at_ms; // the end of the grace period
+    atomic_bool stop, started;
+    atomic_bool healthy;
+    atomic_llong looked_at_ms; // when it was
+};
+
+// ---- tickets ----
+
+static struct ticket *ticket_new(mr_worker *worker, struct held_job *held)
+{
+    struct ticket *ticket = calloc(1, sizeof(*ticket));
+
+    if (ticket) {
+        ticket->worker = worker;
+        ticket->held = held;
+        outcome_init(&ticket->outcome);
+        ticket->next = worker->tickets;
+        if (ticket->next) {
+            ticket->next->prev = ticket;
+        }
+        worker->tickets = ticket;
+        worker->held++;
+        held->user = ticket;
+    }
+    return ticket;
+}
+
+static void ticket_settle(struct ticket *ticket)
+{
+    mr_worker *worker = ticket->worker;
+
+    *(ticket->prev ? &ticket->prev->next : &worker->tickets) = ticket->next;
+    if (ticket->next) {
+        ticket->next->prev = ticket->prev;
+    }
+    worker->held--;
+    worker_settle(worker->worker, ticket->held, &ticket->outcome);
+    outcome_done(&ticket->outcome);
+    free(ticket);
+}
+
+// On a thread of the pool.
+static void ticket_run(struct pool_work *work, void *thread_state)
+{
+    struct ticket *ticket = (struct ticket *)work;
+    const mr_worker_options *options = &ticket->worker->options;
+    mr_outcome outcome;
+
+    (void)thread_state;
+    mr__outcome_init(&outcome);
+    int status = options->handler(ticket->held->job, &outcome, options->arg);
+    mr__outcome_end(&outcome, status, &ticket->outcome);
+    mr__outcome_done(&outcome);
+}
+
+// Gives a job back that no thread has begun; false when one has.
+static bool ticket_withdraw(struct ticket *ticket)
+{
+    if (!pool_withdraw(ticket->worker->pool, &ticket->work)) {
+        return false;
+    }
+    outcome_release(&ticket->outcome);
+    ticket_settle(ticket);
+    return true;
+}
+
+static void collect(mr_worker *worker)
+{
+    struct pool_work *work;
+
+    while ((work = pool_collect(worker->pool))) {
+        ticket_settle((struct ticket *)work);
+    }
+}
+
+// ---- what the worker asks for ----
+
+static int on_room(void *arg)
+{
+    const mr_worker *worker = arg;
+
+    return worker->options.batch + worker->options.concurrency - worker->held;
+}
+
+static void on_start(void *arg, struct held_job *const *jobs, int count)
+{
+    mr_worker *worker = arg;
+
+    for (int i = 0; i < count; i++) {
+        struct ticket *ticket = ticket_new(worker, jobs[i]);
+        if (ticket) {
+            ticket->work.run = ticket_run;
+            pool_submit(worker->pool, &ticket->work);
+        } else {
+            AUTO_OUTCOME outcome;
+            outcome_init(&outcome);
+            outcome_release(&outcome);
+            worker_settle(worker->worker, jobs[i], &outcome);
+        }
+    }
+}
+
+// A C function cannot be interrupted: a job that has begun runs to its end for nothing.
+static void on_drop(void *arg, struct held_job *held)
+{
+    (void)arg;
+    ticket_withdraw(held->user);
+}
+
+// ---- running ----
+
+static void stop_now(mr_worker *worker)
+{
+    worker->stopping = true;
+    worker->stop_at_ms = clock_ms() + worker->options.grace_ms;
+    worker_stop(worker->worker);
+    for (struct ticket *ticket = worker->tickets, *next; ticket; ticket = next) {
+        next = ticket->next;
+        ticket_withdraw(ticket);
+    }
+}
+
+static void look_at_health(mr_worker *worker)
+{
+    atomic_store(&worker->healthy, worker_healthy(worker->worker));
+    atomic_store(&worker->looked_at_ms, clock_ms());
+}
+
+static void wait_for_events(const mr_worker *worker)
+{
+    struct pollfd poll_fds[] = {
+        {.fd = worker_fd(worker->worker), .events = POLLIN},
+        {.fd = pool_fd(worker->pool), .events = POLLIN},
+    };
+    int64_t left_ms = worker->options.health_ms / 2;
+
+    poll(poll_fds, 2, left_ms < ROUND_MAX_MS ? (int)left_ms + 1 : ROUND_MAX_MS);
+}
+
+// Stopped by somebody, or by itself: empty, or failed.
+static bool is_stopping(const mr_worker *worker)
+{
+    return atomic_load(&worker->stop) || worker_done(worker->worker) ||
+           worker_result(worker->worker, NULL) != 0;
+}
+
+// Whether there is nothing left to wait for: handlers may still run whose leases are lost.
+static bool is_over(const mr_worker *worker)
+{
+    return worker_done(worker->worker) && (worker->held == 0 || clock_ms() >= worker->stop_at_ms);
+}
+
+static void run(mr_worker *worker)
+{
+    do {
+        if (!worker->stopping && is_stopping(worker)) {
+            stop_now(worker);
+        }
+        worker_advance(worker->worker);
+        look_at_health(worker);
+        if (!worker->stopping || !is_over(worker)) {
+            wait_for_events(worker);
+            collect(worker);
+        }
+    } while (!worker->stopping || !is_over(worker));
+}
+
+int mr_worker_run(mr_worker *worker, mr_error *err)
+{
+    struct pool_options options = {0};
+    int code;
+
+    if (!worker || atomic_exchange(&worker->started, true)) {
+        mr_error_set(err, MR_EUSAGE, worker ? "the worker has run already" : "no worker was given");
+        mr_error_hint(err, "Make a new one with mr_worker_new() for each run.");
+        return MR_EUSAGE;
+    }
+    options.threads = worker->options.concurrency;
+    if ((code = pool_new(&options, &worker->pool, err))) {
+        return code;
+    }
+    run(worker);
+    atomic_store(&worker->healthy, false);
+    return worker_result(worker->worker, err);
+}
+
+void mr_worker_stop(mr_worker *worker)
+{
+    int saved = errno; // this may be a signal handler
+
+    if (worker) {
+        atomic_store(&worker->stop, true);
+        worker_wake(worker->worker);
+    }
+    errno = saved;
+}
+
+// The running thread may hang, so its word is good for a time only.
+int mr_worker_healthy(mr_worker *worker)
+{
+    return worker && atomic_load(&worker->healthy) &&
+           clock_ms() - atomic_load(&worker->looked_at_ms) < worker->options.health_ms;
+}
+
+void mr_worker_stats(mr_worker *worker, mr_worker_counts *ret)
+{
+    mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
+
+    if (!worker || !ret || ret->size < sizeof(size_t) || ret->size > sizeof(counts)) {
+        return;
+    }
+    worker_counts(worker->worker, &counts);
+    counts.size = ret->size;
+    memcpy(ret, &counts, ret->size);
+}
+
+// ---- options ----
+
+static int default_concurrency(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (int)cores;
+}
+
+static int64_t default_poll_ms(void)
+{
+    const char *text = getenv("QUEUE_POLL_INTERVAL_MS");
+    int64_t poll_ms = POLL_DEFAULT_MS;
+
+    if (text) {
+        str_parse_int(text, 1, POLL_MAX_MS, &poll_ms);
+    }
+    return poll_ms;
+}
+
+static int wrong(mr_error *err, const char *what, const char *hint)
+{
+    mr_error_set(err, MR_EUSAGE, "%s", what);
+    mr_error_hint(err, "%s", hint);
+    return MR_EUSAGE;
+}
+
+static int check_options(const mr_worker_options *options, mr_error *err)
+{
+    if (!options->handler) {
+        return wrong(err, "the worker has no handler", "Set mr_worker_options.handler.");
+    }
+    if (options->concurrency < 0 || options->concurrency > THREADS_MAX) {
+        return wrong(err, "concurrency is out of range",
+                     "Give a number of threads from 1 to 1,000, or 0 for the number of cores.");
+    }
+    if (options->lease_ms < 0 || options->poll_ms < 0 || options->grace_ms < 0 ||
+        options->health_ms < 0) {
+        return wrong(err, "a time of the worker's options is negative",
+                     "Give milliseconds, or 0 for the default.");
+    }
+    return 0;
+}
+
+static void fill_defaults(mr_worker_options *options)
+{
+    if (!options->concurrency) {
+        options->concurrency = default_concurrency();
+    }
+    if (!options->batch) {
+        options->batch = BATCH_DEFAULT;
+    }
+    if (!options->poll_ms) {
+        options->poll_ms = default_poll_ms();
+    }
+    if (!options->grace_ms) {
+        options->grace_ms = GRACE_DEFAULT_MS;
+    }
+    if (!options->health_ms) {
+        options->health_ms = HEALTH_DEFAULT_MS;
+    }
+}
+
+// Host, pid and a number: no two workers have the same.
+static void make_name(char *name, size_t size)
+{
+    static atomic_int last;
+    char host[65] = "";
+
+    if (gethostname(host, sizeof(host) - 1) != 0 || !host[0]) {
+        memcpy(host, "host", sizeof("host"));
+    }
+    snprintf(name, size, "%s-%ld-%d", host, (long)getpid(), atomic_fetch_add(&last, 1) + 1);
+}
+
+static int make_worker(mr_worker *worker, mr_error *err)
+{
+    static const struct worker_ops ops = {.room = on_room, .start = on_start, .drop = on_drop};
+    const mr_worker_options *options = &worker->options;
+    char name[128];
+
+    make_name(name, sizeof(name));
+    struct worker_options inner = {
+        .dsn = options->dsn,
+        .pooler = options->pooler != 0,
+        .queue = options->queue ? options->queue : "default",
+        .name = options->name ? options->name : name,
+        .batch = options->batch,
+        .lease_ms = options->lease_ms,
+        .poll_ms = options->poll_ms,
+        .grace_ms = options->grace_ms,
+        .health_ms = options->health_ms,
+        .without_state = options->without_state != 0,
+        .until_empty = options->until_empty != 0,
+    };
+    return worker_new(&inner, &ops, worker, &worker->worker, err);
+}
+
+int mr_worker_new(const mr_worker_options *from, mr_worker **ret, mr_error *err)
+{
+    mr_worker_options options = MR_WORKER_OPTIONS_INIT;
+    int code;
+
+    if (!from) {
+        return wrong(err, "no options were given", "Begin them with MR_WORKER_OPTIONS_INIT.");
+    }
+    if ((code = sized_read(&options, sizeof(options), from, "MR_WORKER_OPTIONS_INIT", err)) ||
+        (code = check_options(&options, err))) {
+        return code;
+    }
+    mr_worker *worker = calloc(1, sizeof(*worker));
+    if (!worker) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    fill_defaults(&options);
+    worker->options = options;
+    if ((code = make_worker(worker, err))) {
+        free(worker);
+        return code;
+    }
+    *ret = worker;
+    return 0;
+}
+
+void mr_worker_free(mr_worker *worker)
+{
+    if (!worker) {
+        return;
+    }
+    if (worker->pool) {
+        pool_join(worker->pool);
+        collect(worker);
+        pool_free(worker->pool);
+    }
+    worker_free(worker->worker);
+    free(worker);
+}
