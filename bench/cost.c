@@ -32,6 +32,10 @@ static const struct item items[] = {
     {"disk", item_disk, "size on disk after 5 million jobs in and out", false},
     {"enqueue_wait", item_enqueue_wait, "p99 of enqueue during a dump with rotation, over without",
      false},
+    {"worker", item_worker, "drain by a handler in C and in another process, over the textbook",
+     false},
+    {"pickup", item_pickup, "time from a commit to the handler, beside a bare NOTIFY", false},
+    {"idle", item_idle, "what an idle daemon with three workers costs", false},
 };
 
 enum {

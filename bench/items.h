@@ -17,6 +17,9 @@ void item_depthcall(bool small);
 void item_disk(bool small);
 void item_enqueue_wait(bool small);
 void item_plans(bool small);
+void item_worker(bool small);
+void item_pickup(bool small);
+void item_idle(bool small);
 
 // The database with ten million finished jobs that `empty` and `plans` share; made by
 // whichever comes first. Its queue is called "big".

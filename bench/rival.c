@@ -160,9 +160,15 @@ static double cpu_s(PGconn *conn)
 
 struct drained drain(PGconn *conn, const struct rival *rival, const char *queue, long jobs)
 {
+    return drain_batch(conn, rival, queue, jobs, BATCH);
+}
+
+struct drained drain_batch(PGconn *conn, const struct rival *rival, const char *queue, long jobs,
+                           int batch)
+{
     struct drained drained = {.jobs = 0};
     char n[16];
-    snprintf(n, sizeof n, "%d", BATCH);
+    snprintf(n, sizeof n, "%d", batch);
     PQenterPipelineMode(conn);
     double start = now_s();
     double start_cpu = cpu_s(conn);

@@ -34,6 +34,9 @@ struct drained {
 // Claims and completes `jobs` jobs, BATCH at a time; ends the program when there are fewer.
 // The completion of one batch and the claim of the next share a round trip.
 struct drained drain(PGconn *conn, const struct rival *rival, const char *queue, long jobs);
+// The same with another size of batches.
+struct drained drain_batch(PGconn *conn, const struct rival *rival, const char *queue, long jobs,
+                           int batch);
 
 // The same in two round trips a batch, with the claims' time apart. `between`, where not null,
 // is run on a session of its own before each claim and is in no time but `seconds`.
