@@ -82,16 +82,17 @@ static int bad_value(const struct option_row *row, const char *value, struct mr_
 static int parse_one(const struct option_row *rows, char **argv, int i, int *ret_next,
                      struct mr_error *err)
 {
-    if (argv[i][1] != '-') {
+    bool letter = argv[i][1] != '-';
+    const char *name = argv[i] + (letter ? 1 : 2);
+    size_t len = strcspn(name, "=");
+    const char *value = name[len] ? name + len + 1 : NULL;
+    const struct option_row *row = (len == 1) == letter ? find(rows, name, len) : NULL;
+
+    if (!row && letter) {
         mr_error_set(err, MR_EUSAGE, "unknown option: %s", argv[i]);
         mr_error_hint(err, "See the options with --help.");
         return MR_EUSAGE;
     }
-    const char *name = argv[i] + 2;
-    size_t len = strcspn(name, "=");
-    const char *value = name[len] ? name + len + 1 : NULL;
-    const struct option_row *row = find(rows, name, len);
-
     if (!row) {
         return unknown(rows, name, len, err);
     }
@@ -152,8 +153,8 @@ int options_parse(const struct option_row *rows, int argc, char **argv, struct m
 void options_help(const struct option_row *rows, FILE *out)
 {
     for (; rows->name; rows++) {
-        int used = fprintf(out, "  --%s%s%s", rows->name, rows->value ? " " : "",
-                           rows->value ? rows->value : "");
+        int used = fprintf(out, "  %s%s%s%s", rows->name[1] ? "--" : "-", rows->name,
+                           rows->value ? " " : "", rows->value ? rows->value : "");
         fprintf(out, "%*s%s\n", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", rows->help);
     }
 }

@@ -21,7 +21,7 @@ enum option_type {
 
 // One row; a table ends with a row without a name.
 struct option_row {
-    const char *name; // without the dashes
+    const char *name; // without the dashes; a single letter is typed with one dash
     enum option_type type;
     void *target;      // of the type's C type
     const char *value; // what the help calls the value; NULL for a flag

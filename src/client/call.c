@@ -56,6 +56,12 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_LISTEN] = {"mr_listen", "listen ", 0, false, false},
     [CALL_MAINTAIN] = {"mr_maintain", "select m.duty, m.done from millrace.maintain() m", 0, false,
                        false},
+    [CALL_SET_QUEUE] = {"mr_set_queue", "select millrace.set_queue($1, $2::jsonb)", 2, false,
+                        false},
+    [CALL_SET_RETRY] = {"mr_set_retry",
+                        "select millrace.set_retry($1, $2::int, $3::interval, $4::real,"
+                        " $5::interval, $6::real)",
+                        6, false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
 };

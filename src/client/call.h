@@ -30,6 +30,8 @@ enum call_kind {
     CALL_WAIT_CHANNEL,
     CALL_LISTEN, // one parameter, the channel, put into the statement
     CALL_MAINTAIN,
+    CALL_SET_QUEUE,
+    CALL_SET_RETRY,
     CALL_DEPTH,
     CALL_JOB,
     CALL_KINDS,

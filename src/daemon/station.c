@@ -34,6 +34,8 @@ struct station {
     char trouble[MR_ERROR_MESSAGE_SIZE]; // why the database was unreachable when last told
     void (*ended)(void *arg, int code, const struct mr_error *err);
     void *ended_arg;
+    void (*connected)(void *arg);
+    void *connected_arg;
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -122,6 +124,9 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
     case WORKER_CONNECTED:
         station->trouble[0] = '\0';
         log_event(station, LEVEL_INFO, "worker.connected", NULL, "connected", NULL);
+        if (station->connected) {
+            station->connected(station->connected_arg);
+        }
         return;
     case WORKER_DISCONNECTED:
         log_event(station, LEVEL_WARNING, "worker.disconnected", NULL, "reconnecting", err);
@@ -395,6 +400,12 @@ void station_on_end(struct station *station,
 {
     station->ended = ended;
     station->ended_arg = arg;
+}
+
+void station_on_connected(struct station *station, void (*connected)(void *arg), void *arg)
+{
+    station->connected = connected;
+    station->connected_arg = arg;
 }
 
 // ---- looking ----

@@ -36,6 +36,9 @@ void station_stop(struct station *station);
 void station_on_end(struct station *station,
                     void (*ended)(void *arg, int code, const struct mr_error *err), void *arg);
 
+// Called each time the worker has connected.
+void station_on_connected(struct station *station, void (*connected)(void *arg), void *arg);
+
 const char *station_name(const struct station *station);
 bool station_healthy(const struct station *station);
 void station_counts(const struct station *station, mr_worker_counts *ret);

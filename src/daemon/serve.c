@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The daemon: see serve.h.
+//
+// Its parts (crew, upkeep, settings) each end by themselves after they were told to; the loop runs
+// until the last of them has gone, and nothing here waits.
+
+#include "daemon/serve.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "daemon/crew.h"
+#include "daemon/maintain.h"
+#include "daemon/notify.h"
+#include "daemon/pid_file.h"
+#include "daemon/settings.h"
+#include "daemon/signals.h"
+
+#define DEFAULT_MAINTAIN_MS 1000
+#define COUNT_OF(array)     (sizeof(array) / sizeof((array)[0]))
+
+struct serve {
+    const struct serve_options *options;
+    uv_loop_t loop;
+    struct signals signals;
+    struct config *config;
+    struct crew *crew;
+    struct maintain *maintain; // NULL: not a role, or ended
+    struct settings *settings; // NULL: nothing to apply, or applied
+    bool crew_ended;
+    bool maintained; // upkeep has connected
+    bool ready;
+    bool stopping;
+    bool settings_again; // while they were applied the configuration changed
+    int parts;           // upkeep and settings that have not ended
+    int64_t rounds;      // of upkeep that has ended
+};
+
+// ---- roles ----
+
+static const struct {
+    const char *name;
+    unsigned role; // 0: a later version's
+} roles[] = {
+    {"work", SERVE_WORK},
+    {"maintain", SERVE_MAINTAIN},
+    {"http", 0},
+    {"bridge", 0},
+};
+
+static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
+{
+    const char *nearest = roles[0].name;
+    int nearest_distance = INT_MAX;
+
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        if (str_equal(name, roles[i].name) && roles[i].role == 0) {
+            mr_error_set(err, MR_EUSAGE, "role \"%s\" comes in a later version", name);
+            mr_error_hint(err, "Leave it out for now: --roles work,maintain.");
+            return MR_EUSAGE;
+        }
+        int distance = str_distance(name, roles[i].name);
+        if (distance < nearest_distance) {
+            nearest_distance = distance;
+            nearest = roles[i].name;
+        }
+        if (distance == 0) {
+            *ret |= roles[i].role;
+            return 0;
+        }
+    }
+    mr_error_set(err, MR_EUSAGE, "unknown role: \"%s\"", name);
+    mr_error_hint(err, "The nearest is %s; write them with commas: --roles work,maintain.",
+                  nearest);
+    return MR_EUSAGE;
+}
+
+int serve_parse_roles(const char *text, unsigned *ret, struct mr_error *err)
+{
+    char name[STR_DISTANCE_MAX];
+    unsigned all = 0;
+
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof(name), "%.*s", (int)length, at);
+        int code = parse_role(name, &all, err);
+        if (code) {
+            return code;
+        }
+        at += length;
+        if (!*at) {
+            *ret = all;
+            return 0;
+        }
+    }
+}
+
+static const char *role_names(unsigned which)
+{
+    return which == (SERVE_WORK | SERVE_MAINTAIN) ? "work,maintain"
+           : which == SERVE_WORK                  ? "work"
+                                                  : "maintain";
+}
+
+// ---- the configuration ----
+
+static struct config *no_file(void)
+{
+    struct config *config = calloc(1, sizeof(*config));
+
+    if (config) {
+        config->maintain_ms = DEFAULT_MAINTAIN_MS;
+        config->log_level = LEVEL_INFO;
+    }
+    return config;
+}
+
+int serve_load(const struct serve_options *options, struct config **ret, struct mr_error *err)
+{
+    struct config *config = NULL;
+    int code = config_check_environment(err);
+
+    if (code == 0 && options->config_path) {
+        code = config_load(options->config_path, &config, err);
+    } else if (code == 0 && !(config = no_file())) {
+        code = mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    if (code) {
+        return code;
+    }
+    if (options->roles == SERVE_WORK && config->worker_count == 0) {
+        config_free(config);
+        mr_error_set(err, MR_ECONFIG, "no worker is configured, and work is the only role");
+        mr_error_hint(err, "Add a worker section to the file, or the role maintain.");
+        return MR_ECONFIG;
+    }
+    if (!str_empty(options->dsn)) {
+        config->dsn = options->dsn;
+    }
+    *ret = config;
+    return 0;
+}
+
+// ---- the log ----
+
+static void log_start(const struct serve *serve)
+{
+    const struct log_field fields[] = {
+        LOG_TEXT_FIELD("version", serve->options->version),
+        LOG_TEXT_FIELD("roles", role_names(serve->options->roles)),
+        LOG_TEXT_FIELD("config", serve->options->config_path),
+        LOG_NUMBER_FIELD("workers", (int64_t)crew_size(serve->crew)),
+        LOG_NUMBER_FIELD("pid", getpid()),
+    };
+
+    log_put(LEVEL_INFO, "serve.start", fields, COUNT_OF(fields), "millrace %s starts",
+            serve->options->version);
+}
+
+static void log_end(const struct serve *serve)
+{
+    mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
+
+    crew_counts(serve->crew, &counts);
+    const struct log_field fields[] = {
+        LOG_NUMBER_FIELD("completed", counts.completed),
+        LOG_NUMBER_FIELD("failed", counts.failed),
+        LOG_NUMBER_FIELD("requeued", counts.requeued),
+        LOG_NUMBER_FIELD("released", counts.released),
+        LOG_NUMBER_FIELD("lost", counts.lost),
+        LOG_NUMBER_FIELD("reconnects", counts.reconnects),
+        LOG_NUMBER_FIELD("rounds", serve->rounds),
+    };
+    log_put(LEVEL_INFO, "serve.end", fields, COUNT_OF(fields), "millrace ends");
+}
+
+static void log_error(const char *event, const char *what, const struct mr_error *err)
+{
+    const struct log_field fields[] = {
+        LOG_TEXT_FIELD("detail", err->detail[0] ? err->detail : NULL),
+        LOG_TEXT_FIELD("hint", err->hint[0] ? err->hint : NULL),
+    };
+
+    log_put(LEVEL_ERROR, event, fields, COUNT_OF(fields), "%s: %s", what, err->message);
+}
+
+// Every part has been connected once: what was asked for is being done.
+static void check_ready(void *arg)
+{
+    struct serve *serve = arg;
+
+    if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
+        (serve->maintain && !serve->maintained)) {
+        return;
+    }
+    serve->ready = true;
+    notify_supervisor("READY=1");
+    log_put(LEVEL_INFO, "serve.ready", NULL, 0, "ready");
+}
+
+// ---- the parts ----
+
+// The loop ends when nothing is left on it.
+static void check_end(struct serve *serve)
+{
+    if (serve->stopping && serve->crew_ended && serve->parts == 0) {
+        signals_close(&serve->signals);
+    }
+}
+
+static void on_crew_ended(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->crew_ended = true;
+    check_end(serve);
+}
+
+static void on_part_ended(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->parts--;
+    check_end(serve);
+}
+
+static void on_maintain_connected(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->maintained = true;
+    check_ready(serve);
+}
+
+static int start_maintain(struct serve *serve, struct mr_error *err)
+{
+    const struct maintain_options options = {
+        .dsn = serve->config->dsn,
+        .pooler = serve->config->pooler,
+        .every_ms = serve->config->maintain_ms,
+        .connected = on_maintain_connected,
+        .arg = serve,
+    };
+
+    if (!(serve->options->roles & SERVE_MAINTAIN)) {
+        return 0;
+    }
+    int code = maintain_new(&options, &serve->loop, &serve->maintain, err);
+    serve->parts += code == 0;
+    return code;
+}
+
+static void stop_maintain(struct serve *serve)
+{
+    if (serve->maintain) {
+        serve->rounds += maintain_rounds(serve->maintain);
+        maintain_stop(serve->maintain, on_part_ended, serve);
+        serve->maintain = NULL;
+    }
+}
+
+static void on_settings_ended(void *arg);
+
+static int start_settings(struct serve *serve, struct mr_error *err)
+{
+    int code = settings_apply(serve->config, &serve->loop, on_settings_ended, serve,
+                              &serve->settings, err);
+
+    serve->parts += code == 0 && serve->settings;
+    return code;
+}
+
+static void on_settings_ended(void *arg)
+{
+    struct serve *serve = arg;
+    struct mr_error err;
+
+    serve->settings = NULL;
+    if (serve->settings_again && !serve->stopping) {
+        serve->settings_again = false;
+        if (start_settings(serve, &err)) {
+            log_error("settings.failed", "settings cannot be applied", &err);
+        }
+    }
+    on_part_ended(serve);
+}
+
+// ---- signals ----
+
+static void on_stop(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->stopping = true;
+    notify_supervisor("STOPPING=1");
+    log_put(LEVEL_INFO, "serve.stopping", NULL, 0,
+            "no more jobs are claimed, running ones may finish");
+    stop_maintain(serve);
+    if (serve->settings) {
+        settings_stop(serve->settings);
+    }
+    signals_limit(&serve->signals, crew_stop(serve->crew) + SIGNALS_MARGIN_MS);
+    if (crew_size(serve->crew) == 0) {
+        on_crew_ended(serve);
+    }
+}
+
+static bool same_upkeep(const struct config *a, const struct config *b)
+{
+    bool same_dsn = a->dsn && b->dsn ? str_equal(a->dsn, b->dsn) : a->dsn == b->dsn;
+
+    return same_dsn && a->pooler == b->pooler && a->maintain_ms == b->maintain_ms;
+}
+
+// The new file counts from here on; what follows can fail no more than a first start.
+static void take_config(struct serve *serve, struct config *config)
+{
+    struct config *before = serve->config;
+    bool same = same_upkeep(before, config);
+    struct mr_error err;
+
+    serve->config = config;
+    if (config_setup_log(config, &err)) {
+        log_error("serve.reload", "the log stays as it was", &err);
+    }
+    if (!same) {
+        stop_maintain(serve);
+        if (start_maintain(serve, &err)) {
+            log_error("maintain.failed", "upkeep cannot be started", &err);
+        }
+    }
+    if (serve->settings) {
+        serve->settings_again = true;
+        settings_stop(serve->settings);
+    } else if (start_settings(serve, &err)) {
+        log_error("settings.failed", "settings cannot be applied", &err);
+    }
+    config_free(before);
+}
+
+static int reload(struct serve *serve, struct mr_error *err)
+{
+    struct config *config = NULL;
+    int code = serve_load(serve->options, &config, err);
+
+    if (code == 0 && (serve->options->roles & SERVE_WORK)) {
+        code = crew_apply(serve->crew, config, err);
+    }
+    if (code) {
+        config_free(config);
+        return code;
+    }
+    take_config(serve, config);
+    return 0;
+}
+
+static void on_reload(void *arg)
+{
+    struct serve *serve = arg;
+    struct mr_error err;
+
+    if (!serve->options->config_path) {
+        log_put(LEVEL_INFO, "serve.reload", NULL, 0, "there is no file to read again");
+        return;
+    }
+    notify_reloading();
+    if (reload(serve, &err)) {
+        log_error("serve.reload_refused", "the configuration stays as it was", &err);
+    } else {
+        log_put(LEVEL_INFO, "serve.reloaded", NULL, 0, "the configuration was read again");
+    }
+    notify_supervisor("READY=1");
+}
+
+// ---- the whole ----
+
+// On failure what was started is on the loop and ends by itself after serve_abort().
+static int start(struct serve *serve, struct mr_error *err)
+{
+    const struct crew_hooks hooks = {
+        .connected = check_ready,
+        .ended = on_crew_ended,
+        .arg = serve,
+    };
+    int code = crew_new(&serve->loop, &hooks, &serve->crew, err);
+
+    if (code == 0 && (serve->options->roles & SERVE_WORK)) {
+        code = crew_apply(serve->crew, serve->config, err);
+    }
+    if (code == 0) {
+        code = start_maintain(serve, err);
+    }
+    return code ? code : start_settings(serve, err);
+}
+
+static int run(struct serve *serve, struct mr_error *err)
+{
+    const struct signals_hooks hooks = {.stop = on_stop, .reload = on_reload, .arg = serve};
+    int code;
+
+    uv_loop_init(&serve->loop);
+    signals_init(&serve->signals, &serve->loop, &hooks);
+    code = start(serve, err);
+    if (code == 0) {
+        log_start(serve);
+    } else if (serve->crew) {
+        on_stop(serve);
+    } else {
+        signals_close(&serve->signals);
+    }
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+    if (code == 0) {
+        log_end(serve);
+    }
+    crew_free(serve->crew);
+    uv_loop_close(&serve->loop);
+    return code;
+}
+
+int serve_run(const struct serve_options *options, struct mr_error *err)
+{
+    struct serve serve = {.options = options};
+    int pid_fd = -1;
+    int code = serve_load(options, &serve.config, err);
+
+    if (code == 0) {
+        code = config_setup_log(serve.config, err);
+    }
+    if (code == 0 && options->pid_file) {
+        code = pid_file_write(options->pid_file, &pid_fd, err);
+    }
+    if (code == 0) {
+        code = run(&serve, err);
+    }
+    pid_file_remove(options->pid_file, pid_fd);
+    config_free(serve.config);
+    return code;
+}
