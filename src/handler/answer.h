@@ -15,6 +15,7 @@
 #ifndef MILLRACE_HANDLER_ANSWER_H
 #define MILLRACE_HANDLER_ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,9 @@
 // with MR_EINVALID, whose message says what is wrong with it in words for the job's error.
 int answer_parse(const char *text, size_t size, int64_t *ret_id, struct outcome *ret,
                  struct mr_error *err);
+
+// Whether a text that may be anything is an object with an `outcome`: meant as an answer, though it
+// may not be a good one.
+bool answer_is_meant(const char *text, size_t size);
 
 #endif
