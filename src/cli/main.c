@@ -15,6 +15,8 @@ static const struct {
     const char *help;
 } commands[] = {
     {"migrate", cmd_migrate, "install or upgrade the schema"},
+    {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
+    {"work", cmd_work, "a worker from the command line"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
