@@ -3,6 +3,8 @@
 // The program `millrace`: finds the command and runs it.
 
 #include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/str.h"
@@ -15,10 +17,24 @@ static const struct {
     const char *help;
 } commands[] = {
     {"migrate", cmd_migrate, "install or upgrade the schema"},
+    {"enqueue", cmd_enqueue, "enqueue a job, or one for each line of a file"},
+    {"status", cmd_status, "the queues in figures, and what is wrong"},
+    {"job", cmd_job, "the story of a job"},
+    {"pause", cmd_pause, "a queue hands out no more jobs"},
+    {"resume", cmd_resume, "a queue hands out jobs again"},
+    {"dead", cmd_dead, "dead letters: list, show, replay, purge"},
+    {"queue", cmd_queue, "queues and their settings: list, show, set"},
+    {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
     {"work", cmd_work, "a worker from the command line"},
 };
 
+// The names are taken; they work in a later version.
+static const char *const later[] = {
+    "top", "cancel", "cron", "capture", "cache", "lock", "bench", "doctor",
+};
+
+#define LATER_COUNT   (sizeof(later) / sizeof(later[0]))
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static int print_help(void)
@@ -69,6 +85,25 @@ static int unknown_command(const char *typed)
     return command_fail(&err);
 }
 
+static bool is_later(const char *typed)
+{
+    for (size_t i = 0; i < LATER_COUNT; i++) {
+        if (str_equal(typed, later[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int later_command(const char *typed)
+{
+    struct mr_error err;
+
+    mr_error_set(&err, MR_EUSAGE, "%s: not in this version", typed);
+    mr_error_hint(&err, "It comes in a later version; see what there is with `millrace --help`.");
+    return command_fail(&err);
+}
+
 static int no_command(void)
 {
     struct mr_error err;
@@ -80,6 +115,8 @@ static int no_command(void)
 
 int main(int argc, char **argv)
 {
+    // A reader that leaves is an error of the write that notices, with a message.
+    signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
         return no_command();
     }
@@ -94,5 +131,5 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    return unknown_command(argv[1]);
+    return is_later(argv[1]) ? later_command(argv[1]) : unknown_command(argv[1]);
 }

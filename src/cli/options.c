@@ -52,6 +52,7 @@ static bool store(const struct option_row *row, const char *value)
     case OPTION_DURATION: return str_parse_duration_ms(value, row->target);
     case OPTION_SPAN: return str_parse_span_ms(value, row->target);
     case OPTION_NUMBER: return str_parse_int(value, 0, INT32_MAX, row->target);
+    case OPTION_COUNT: return str_parse_int(value, 0, INT64_MAX, row->target);
     case OPTION_REAL: return str_parse_real(value, row->target);
     }
     return false;
@@ -65,7 +66,8 @@ static const char *hint_of(enum option_type type)
     case OPTION_DURATION:
         return "Write a duration with its unit, at most 24h: 500ms, 5s, 2min, 1h.";
     case OPTION_SPAN: return "Write a duration with its unit: 500ms, 5s, 2min, 1h, 7d.";
-    case OPTION_NUMBER: return "Write a whole number, 0 or more.";
+    case OPTION_NUMBER:
+    case OPTION_COUNT: return "Write a whole number, 0 or more.";
     case OPTION_REAL: return "Write a number, 0 or more, such as 0.5.";
     }
     return "";

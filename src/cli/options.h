@@ -16,6 +16,7 @@ enum option_type {
     OPTION_DURATION, // int64_t, milliseconds, at most 24 hours: a wait
     OPTION_SPAN,     // int64_t, milliseconds, at most ten years: an age, a delay
     OPTION_NUMBER,   // int64_t, from 0 to INT32_MAX
+    OPTION_COUNT,    // int64_t, 0 or more
     OPTION_REAL,     // double, 0 or more
 };
 

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// `millrace status`: the queues in figures, and what health() says of them.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/figure.h"
+#include "cli/rows.h"
+#include "cli/table.h"
+
+enum { CELL_MAX = 100, JSON_MAX = 64 * 1024 };
+
+// The columns of both queries, in their order.
+enum {
+    STATS_QUEUE,
+    STATS_AVAILABLE,
+    STATS_RUNNING,
+    STATS_SCHEDULED,
+    STATS_RETRYING,
+    STATS_DEAD,
+    STATS_COMPLETED,
+    STATS_FAILED,
+    STATS_OLDEST,
+    STATS_WAIT,
+    STATS_RUN,
+};
+enum { HEALTH_QUEUE, HEALTH_STATUS, HEALTH_MESSAGE };
+
+struct status {
+    struct command_shared shared;
+    PGresult *stats;
+    PGresult *health;
+};
+
+static const struct command_form form = {
+    "status",
+    "[QUEUE]",
+    0,
+    1,
+    "Shows the queues: how many jobs are available, running, scheduled, retrying and dead, what\n"
+    "the last hour brought, and what is wrong.",
+    "millrace-status(1)",
+};
+
+// The row of health() about a queue, NULL for the log; -1 without one.
+static int health_of(const PGresult *health, const char *queue)
+{
+    for (int i = 0; i < PQntuples(health); i++) {
+        const char *about = rows_value(health, i, HEALTH_QUEUE);
+        if (queue ? about && str_equal(about, queue) : !about) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// ---- for people ----
+
+static void add_seconds(struct table *table, const char *seconds)
+{
+    AUTO_BUF text;
+
+    buf_init(&text, CELL_MAX);
+    if (seconds) {
+        figure_add_seconds(&text, strtod(seconds, NULL));
+    }
+    table_add(table, seconds ? buf_peek(&text) : NULL);
+}
+
+static void add_row(struct table *table, const struct status *status, int row)
+{
+    int about = health_of(status->health, PQgetvalue(status->stats, row, STATS_QUEUE));
+
+    for (int i = STATS_QUEUE; i <= STATS_FAILED; i++) {
+        table_add(table, rows_value(status->stats, row, i));
+    }
+    for (int i = STATS_OLDEST; i <= STATS_RUN; i++) {
+        add_seconds(table, rows_value(status->stats, row, i));
+    }
+    table_add(table, about < 0 ? NULL : rows_value(status->health, about, HEALTH_STATUS));
+}
+
+static void print_troubles(const struct status *status)
+{
+    for (int i = 0; i < PQntuples(status->health); i++) {
+        const char *queue = rows_value(status->health, i, HEALTH_QUEUE);
+        const char *level = PQgetvalue(status->health, i, HEALTH_STATUS);
+
+        if (!str_equal(level, "OK")) {
+            printf("\n%s: ", level);
+            table_put_text(queue ? queue : "log", stdout);
+            printf(": ");
+            table_put_text(PQgetvalue(status->health, i, HEALTH_MESSAGE), stdout);
+        }
+    }
+    int log = health_of(status->health, NULL);
+    if (log >= 0 && str_equal(PQgetvalue(status->health, log, HEALTH_STATUS), "OK")) {
+        printf("\nlog: %s", PQgetvalue(status->health, log, HEALTH_MESSAGE));
+    }
+    puts("");
+}
+
+static int print_table(const struct status *status, struct mr_error *err)
+{
+    static const struct table_column columns[] = {
+        {"QUEUE", false, 40},  {"AVAILABLE", true, 0}, {"RUNNING", true, 0}, {"SCHEDULED", true, 0},
+        {"RETRYING", true, 0}, {"DEAD", true, 0},      {"DONE/H", true, 0},  {"FAILED/H", true, 0},
+        {"OLDEST", true, 0},   {"WAIT", true, 0},      {"RUN", true, 0},     {"HEALTH", false, 0},
+        {NULL, false, 0},
+    };
+    AUTO_TABLE table;
+
+    table_init(&table, columns);
+    for (int i = 0; i < PQntuples(status->stats); i++) {
+        add_row(&table, status, i);
+    }
+    int code = table_print(&table, stdout, err);
+    if (code == 0) {
+        print_troubles(status);
+    }
+    return code;
+}
+
+// ---- for machines ----
+
+static void add_health(struct buf *out, const PGresult *health, int row)
+{
+    buf_puts(out, "\"status\":");
+    json_add_string(out, PQgetvalue(health, row, HEALTH_STATUS));
+    buf_puts(out, ",\"message\":");
+    json_add_string(out, PQgetvalue(health, row, HEALTH_MESSAGE));
+    buf_puts(out, "}");
+}
+
+// The members of the row and, in the same object, those of its health.
+static void add_queue(struct buf *out, const struct status *status, int row)
+{
+    int about = health_of(status->health, PQgetvalue(status->stats, row, STATS_QUEUE));
+
+    rows_add_object(out, status->stats, row);
+    if (about >= 0 && out->len) {
+        out->data[out->len - 1] = ',';
+        add_health(out, status->health, about);
+    }
+}
+
+static int print_json(const struct status *status, struct mr_error *err)
+{
+    int log = health_of(status->health, NULL);
+    AUTO_BUF text;
+    int code = 0;
+
+    buf_init(&text, JSON_MAX);
+    printf("{\"queues\":[");
+    for (int i = 0; i < PQntuples(status->stats) && code == 0; i++) {
+        add_queue(&text, status, i);
+        printf("%s\n%s", i ? "," : "", buf_peek(&text));
+        code = buf_status(&text, err);
+        buf_done(&text);
+    }
+    printf("],\n\"log\":");
+    if (log >= 0) {
+        buf_puts(&text, "{");
+        add_health(&text, status->health, log);
+    }
+    printf("%s}\n", log >= 0 ? buf_peek(&text) : "null");
+    return code ? code : buf_status(&text, err);
+}
+
+// ---- both ----
+
+static int ask(struct status *status, const char *queue, struct mr_error *err)
+{
+    AUTO_CONN *conn = NULL;
+    int code = conn_open(status->shared.dsn, &conn, err);
+
+    if (code == 0) {
+        code = command_query(conn,
+                             "select s.queue, s.available, s.running, s.scheduled, s.retrying,"
+                             " s.dead, s.completed_1h, s.failed_1h, s.oldest_seconds,"
+                             " s.avg_wait_seconds_1h, s.avg_run_seconds_1h"
+                             " from millrace.stats($1) s order by s.queue",
+                             1, &queue, &status->stats, err);
+    }
+    if (code == 0 && queue && PQntuples(status->stats) == 0) {
+        return command_unknown_queue(conn, queue, err);
+    }
+    if (code == 0) {
+        // of one queue: what is wrong with the others is not asked for
+        code = command_query(conn,
+                             "select h.queue, h.status, h.message from millrace.health() h"
+                             " where $1::text is null or h.queue is null or h.queue = $1",
+                             1, &queue, &status->health, err);
+    }
+    return code;
+}
+
+static int run(struct status *status, const char *queue, struct mr_error *err)
+{
+    int code = ask(status, queue, err);
+
+    if (code == 0) {
+        code = (status->shared.json ? print_json : print_table)(status, err);
+    }
+    PQclear(status->stats);
+    PQclear(status->health);
+    return code;
+}
+
+int cmd_status(int argc, char **argv)
+{
+    struct status status = {0};
+    const struct option_row rows[] = {COMMAND_SHARED_ROWS(&status.shared), {0}};
+    struct mr_error err;
+    int first = command_read(&form, rows, &status.shared, argc, argv, &err);
+
+    if (first < 0) {
+        return command_fail(&err);
+    }
+    if (status.shared.help) {
+        return command_help(&form, rows);
+    }
+    if (run(&status, first < argc ? argv[first] : NULL, &err)) {
+        return command_fail(&err);
+    }
+    return command_finish(EXIT_DONE);
+}

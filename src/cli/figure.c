@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Numbers and times as people read them: see figure.h.
+
+#include "cli/figure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void figure_add_number(struct buf *out, int64_t number)
+{
+    char digits[32];
+    int len = snprintf(digits, sizeof(digits), "%lld", (long long)number);
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (len - i) % 3 == 0) {
+            buf_add(out, ",", 1);
+        }
+        buf_add(out, &digits[i], 1);
+    }
+}
+
+void figure_add_time(struct buf *out, int64_t ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"d", 86400000}, {"h", 3600000}, {"min", 60000}, {"s", 1000}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (ms < units[i].ms) {
+            continue;
+        }
+        buf_printf(out, "%lld %s", (long long)(ms / units[i].ms), units[i].unit);
+        if (i + 1 < sizeof(units) / sizeof(units[0]) && ms % units[i].ms >= units[i + 1].ms) {
+            buf_printf(out, " %lld %s", (long long)(ms % units[i].ms / units[i + 1].ms),
+                       units[i + 1].unit);
+        }
+        return;
+    }
+    buf_printf(out, "%lld ms", (long long)ms);
+}
+
+void figure_add_seconds(struct buf *out, double seconds)
+{
+    if (seconds < 0) {
+        seconds = 0;
+    }
+    if (seconds >= 1 && seconds < 10) {
+        buf_printf(out, "%.1f s", seconds);
+    } else {
+        figure_add_time(out, (int64_t)(seconds * 1000 + 0.5));
+    }
+}
+
+void figure_add_clock(struct buf *out, const char *iso)
+{
+    size_t whole = strlen("2026-11-15T09:10:11");
+    const char *text = *iso == '"' ? iso + 1 : iso;
+    const char *zone = strlen(text) > whole ? text + whole : "";
+
+    if (*zone == '.') {
+        zone += 1 + strspn(zone + 1, "0123456789");
+    }
+    size_t date = strcspn(text, "T");
+    if (date >= whole) {
+        buf_add(out, text, strcspn(text, "\""));
+        return;
+    }
+    buf_printf(out, "%.*s %.*s%.*s", (int)date, text, (int)(whole - date - 1), text + date + 1,
+               (int)strcspn(zone, "\""), zone);
+}
