@@ -256,14 +256,14 @@ static int fill_many(const struct bulk *bulk, size_t from, size_t to, struct cal
     AUTO_BUF kind_text;
     AUTO_BUF queue_text;
 
+    buf_init(&kind_text, SAME_MAX);
+    buf_init(&queue_text, SAME_MAX);
     if (!texts) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     for (size_t i = from; i < to; i++) {
         texts[i - from] = bulk->args.data + bulk->jobs[i].args;
     }
-    buf_init(&kind_text, SAME_MAX);
-    buf_init(&queue_text, SAME_MAX);
     call_text(call, unquoted(&kind_text, kind));
     call_json_array(call, texts, to - from);
     call_text(call, unquoted(&queue_text, queue));

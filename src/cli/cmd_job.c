@@ -155,6 +155,7 @@ static void add_run(struct timeline *line, const PGresult *runs, int row)
     const char *worker = rows_value(runs, row, RUN_WORKER);
     AUTO_BUF took;
 
+    buf_init(&took, SHOWN_MAX);
     if (begin_at) {
         add_event(line, begin, row * 2 + 1, begin_at, "attempt %s claimed by %s", attempt,
                   worker ? worker : "a worker");
@@ -162,7 +163,6 @@ static void add_run(struct timeline *line, const PGresult *runs, int row)
     if (!end_at) {
         return;
     }
-    buf_init(&took, SHOWN_MAX);
     if (begin_at) {
         buf_puts(&took, " after ");
         figure_add_seconds(&took, end - begin);

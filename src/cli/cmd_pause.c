@@ -21,13 +21,13 @@ static int print(const struct act *act, const char *queue, bool json, struct mr_
 {
     AUTO_BUF text;
 
+    buf_init(&text, QUEUE_JSON_MAX);
     if (!json) {
         printf("%s: ", act->done);
         table_put_text(queue, stdout);
         puts("");
         return 0;
     }
-    buf_init(&text, QUEUE_JSON_MAX);
     json_add_string(&text, queue);
     int code = buf_status(&text, err);
     if (code == 0) {
