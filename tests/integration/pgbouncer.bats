@@ -6,84 +6,20 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/pgbouncer
 
 setup_file()
 {
     fresh_db
     sql 'create table hops (client text, pid int); create table sent (id bigint); create table finished (n int)'
-    export FILES=$BATS_TEST_DIRNAME/pgbouncer DIRECT_HOST=$PGHOST DIRECT_PORT=$PGPORT
+    export FILES=$BATS_TEST_DIRNAME/pgbouncer
     start_pgbouncer
-    # From here on everything goes through the pooler.
-    export PGHOST=127.0.0.1 PGPORT=$POOL_PORT
-    use_db "$PGDATABASE"
 }
 
 teardown_file()
 {
     stop_pgbouncer
-    export PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT PGPASSWORD=
     drop_db
-}
-
-# PgBouncer refuses to run as root, and only the server's owner can reach its socket.
-as_server_owner()
-{
-    if [ "$(id -u)" -eq 0 ]; then
-        setpriv --reuid="$(stat -c %u "$DIRECT_HOST")" --regid="$(stat -c %g "$DIRECT_HOST")" --clear-groups "$@"
-    else
-        "$@"
-    fi
-}
-
-write_configuration()
-{
-    cat >"$POOL/pgbouncer.ini" <<CONF
-[databases]
-$PGDATABASE = host=$DIRECT_HOST port=$DIRECT_PORT user=$PGUSER
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = $POOL_PORT
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = $POOL/users
-pool_mode = transaction
-default_pool_size = 3
-max_client_conn = 100
-logfile = $POOL/log
-pidfile = $POOL/pid
-CONF
-    printf '"%s" "%s"\n' "$PGUSER" "$PGPASSWORD" >"$POOL/users"
-}
-
-start_pgbouncer()
-{
-    local try
-    export POOL=$MR_SCRATCH/pool PGPASSWORD
-    PGPASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-    mkdir -m 700 "$POOL"
-    for ((try = 0; try < 10; try++)); do
-        export POOL_PORT=$((20000 + RANDOM % 12000))
-        write_configuration
-        [ "$(id -u)" -ne 0 ] || chown -R "$(stat -c %u:%g "$DIRECT_HOST")" "$POOL"
-        as_server_owner pgbouncer -d -q "$POOL/pgbouncer.ini" 3>&- || continue
-        wait_until 10 psql -X -q -h 127.0.0.1 -p "$POOL_PORT" -c 'select 1' && return
-    done
-    cat "$POOL/log" >&2
-    return 1
-}
-
-stop_pgbouncer()
-{
-    local pid
-    pid=$(cat "$POOL/pid")
-    kill -INT "$pid"
-    wait_until 10 pid_gone "$pid"
-}
-
-pid_gone()
-{
-    # A zombie has no command line.
-    [ -z "$({ tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
 }
 
 @test "api.sql calls every public function" {

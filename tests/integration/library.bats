@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# libmillrace, used by a program that knows nothing but its header: tests/integration/library.
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+
+setup_file()
+{
+    fresh_db
+    export DRIVER=$MR_BUILD/tests/integration/library/driver
+}
+
+teardown_file()
+{
+    drop_db
+}
+
+@test "a job comes out as it went in" {
+    "$DRIVER" everything_of_a_job defaults_of_a_job delayed huge
+}
+
+@test "many jobs of one kind, many of all kinds, none" {
+    "$DRIVER" many jobs older_jobs
+}
+
+@test "bad JSON, bad text and smuggled jobs are refused" {
+    "$DRIVER" bad_json bad_text
+}
+
+@test "wrong arguments are told from bad input" {
+    "$DRIVER" wrong_arguments sizes wrong_requests wrong_worker
+}
+
+@test "claim, complete, fail, requeue, release, heartbeat, finish, depth, job" {
+    "$DRIVER" completes finds_nothing completes_many fails requeues releases beats finishes
+}
+
+@test "a lost lease is MR_ELEASE and changes nothing" {
+    "$DRIVER" loses_its_lease
+}
+
+@test "a connection of the caller's: inside of its transaction" {
+    "$DRIVER" wrapped wrapped_wrongly
+}
+
+@test "without waiting: many in flight, every call, a limit" {
+    "$DRIVER" many_in_flight every_call has_a_limit mixed
+}
+
+@test "a connection that breaks is made again" {
+    "$DRIVER" reconnects breaks_under_way
+}
+
+@test "no call takes longer than its time" {
+    "$DRIVER" times_out
+}
+
+@test "a connection that cannot be made says why, at once" {
+    "$DRIVER" wrong_dsn
+}
+
+@test "without a schema: MR_ESCHEMA and the remedy" {
+    MR_TEST_BARE_DSN="host=$PGHOST port=$PGPORT user=$PGUSER dbname=postgres" \
+        "$DRIVER" no_schema worker_without_schema
+}
+
+@test "a wrong password says so; stopping and starting the server is survived" {
+    private_server own --listen
+    "$MR_BIN" migrate
+    export MR_TEST_STOP="$MR_ROOT/tools/pgserver stop $MR_SERVER"
+    export MR_TEST_START="$MR_ROOT/tools/pgserver start $MR_SERVER"
+    MR_TEST_WRONG_DSN="host=127.0.0.1 port=$PGPORT user=postgres password=wrong dbname=postgres" \
+        "$DRIVER" wrong_password
+    "$DRIVER" server_restarts
+    "$DRIVER" waits_for_the_server
+    "$DRIVER" worker_health
+    remove_private_server
+}
+
+@test "a worker completes, fails, snoozes and requeues with state" {
+    "$DRIVER" worker_completes worker_fails worker_takes_steps worker_says_nonsense
+}
+
+@test "a worker stops: from a thread, by a signal, before it began, at the end of its grace" {
+    "$DRIVER" worker_stops worker_has_grace worker_stops_by_signal worker_stopped_before
+}
+
+@test "a worker keeps its leases, reconnects and wakes up" {
+    "$DRIVER" worker_beats worker_reconnects worker_wakes
+}
+
+@test "every case of the driver is run above" {
+    diff <("$DRIVER" --list | sort) \
+        <(grep -A 20 '^@test' "$BATS_TEST_FILENAME" | grep -A 1 '"\$DRIVER"' | grep -oE '\b[a-z]+(_[a-z]+)*\b' |
+            grep -Fxf <("$DRIVER" --list) | sort -u)
+}
