@@ -3,8 +3,6 @@
 // `millrace dead list|show|replay|purge`: dead letters.
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -152,6 +150,11 @@ static int no_letter(const char *id, struct mr_error *err)
     return MR_EUNKNOWN;
 }
 
+static bool is_time(const char *column)
+{
+    return str_equal(column, "created_at") || str_equal(column, "died_at");
+}
+
 // All but the history, which is the last column.
 static void print_letter(const PGresult *rows)
 {
@@ -160,7 +163,7 @@ static void print_letter(const PGresult *rows)
         AUTO_BUF text;
 
         buf_init(&text, ROWS_OBJECT_MAX);
-        if (value && strstr(PQfname(rows, i), "_at")) {
+        if (value && is_time(PQfname(rows, i))) {
             figure_add_clock(&text, value);
         } else if (value) {
             buf_puts(&text, value);

@@ -145,6 +145,11 @@ __attribute__((format(printf, 5, 6))) static struct event *add_event(struct time
     return event;
 }
 
+static const char *words_for(const char *outcome)
+{
+    return str_equal(outcome, "dead") ? "failed for the last time" : outcome;
+}
+
 static void add_run(struct timeline *line, const PGresult *runs, int row)
 {
     const char *attempt = PQgetvalue(runs, row, RUN_ATTEMPT);
@@ -168,7 +173,7 @@ static void add_run(struct timeline *line, const PGresult *runs, int row)
         figure_add_seconds(&took, end - begin);
     }
     struct event *event = add_event(line, end, row * 2 + 2, end_at, "attempt %s %s%s", attempt,
-                                    PQgetvalue(runs, row, RUN_OUTCOME), buf_peek(&took));
+                                    words_for(PQgetvalue(runs, row, RUN_OUTCOME)), buf_peek(&took));
     event->error = rows_value(runs, row, RUN_ERROR);
 }
 

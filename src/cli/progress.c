@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "cli/figure.h"
 
-enum { TEXT_MAX = 1024, WIDTH_DEFAULT = 80, BAR_MIN = 10, BAR_MAX = 40 };
+enum { TEXT_MAX = 1024, WIDTH_DEFAULT = 80, BAR_MIN = 10, BAR_MAX = 30 };
 
 void progress_init(struct progress *progress, const char *noun, int64_t whole, bool quiet)
 {
@@ -53,12 +53,10 @@ static void add_figures(struct buf *out, const char *noun, int64_t count, int64_
     figure_add_number(out, (int64_t)((double)count * 1000 / (double)elapsed_ms));
     buf_puts(out, "/s");
     if (whole > 0 && part > 0 && part < whole) {
+        double left_ms = (double)elapsed_ms * (double)(whole - part) / (double)part;
+
         buf_puts(out, "  ");
-        // whole seconds: tenths would only flicker
-        figure_add_time(
-            out,
-            (int64_t)((double)elapsed_ms * (double)(whole - part) / (double)part / 1000 + 0.5) *
-                1000);
+        figure_add_time(out, ((int64_t)(left_ms / 1000) + 1) * 1000);
         buf_puts(out, " left");
     }
 }
