@@ -300,8 +300,6 @@ static void on_stop(void *arg)
 
     serve->stopping = true;
     notify_supervisor("STOPPING=1");
-    log_put(LEVEL_INFO, "serve.stopping", NULL, 0,
-            "no more jobs are claimed, running ones may finish");
     stop_maintain(serve);
     if (serve->settings) {
         settings_stop(serve->settings);

@@ -33,6 +33,8 @@ static void on_signal(uv_signal_t *watcher, int number)
         _exit(1);
     }
     signals->stopping = true;
+    log_put(LEVEL_INFO, "signal.stop", NULL, 0,
+            "no more jobs are claimed, running ones may finish");
     signals->hooks.stop(signals->hooks.arg);
 }
 

@@ -9,7 +9,7 @@
 #   ended NAME                      waits for its end, the exit status is in $status
 #   end_daemons                     for teardown(): ends what still runs
 
-declare -A daemon_pid
+declare -gA daemon_pid
 
 daemon()
 {
