@@ -55,18 +55,21 @@ void figure_add_seconds(struct buf *out, double seconds)
 
 void figure_add_clock(struct buf *out, const char *iso)
 {
-    size_t whole = strlen("2026-11-15T09:10:11");
     const char *text = *iso == '"' ? iso + 1 : iso;
-    const char *zone = strlen(text) > whole ? text + whole : "";
+    size_t len = strcspn(text, "\"");
+    const char *day_end = memchr(text, 'T', len);
+    size_t time_len = strlen("09:10:11");
 
+    if (!day_end || (size_t)(text + len - day_end) <= time_len) {
+        buf_add(out, text, len);
+        return;
+    }
+    const char *zone = day_end + 1 + time_len;
     if (*zone == '.') {
         zone += 1 + strspn(zone + 1, "0123456789");
     }
-    size_t date = strcspn(text, "T");
-    if (date >= whole) {
-        buf_add(out, text, strcspn(text, "\""));
-        return;
-    }
-    buf_printf(out, "%.*s %.*s%.*s", (int)date, text, (int)(whole - date - 1), text + date + 1,
-               (int)strcspn(zone, "\""), zone);
+    buf_add(out, text, (size_t)(day_end - text));
+    buf_puts(out, " ");
+    buf_add(out, day_end + 1, time_len);
+    buf_add(out, zone, (size_t)(text + len - zone));
 }
