@@ -570,6 +570,7 @@ static int find_refused(struct run *run, int from, int to)
         code = try_outcome(run, i, &err);
         if (mr_code_class(code) == MR_CLASS_REJECTED && !job->decided) {
             mr_error_prefix(&err, "the outcome was refused");
+            mr_error_detail(&err, "%s", ""); // where in our own functions
             fail_job(job, &err);
             job->decided = true;
             found++;
