@@ -92,10 +92,10 @@ static void ask(struct maintain *maintain)
     struct mr_error err;
     AUTO_CALL call;
 
+    call_init(&call, CALL_MAINTAIN);
     if (maintain->asked || !wire_connected(link_wire(maintain->link))) {
         return;
     }
-    call_init(&call, CALL_MAINTAIN);
     maintain->asked = wire_send(link_wire(maintain->link), &call, answered, maintain, &err) == 0;
     if (!maintain->asked) {
         failed(maintain, &err);
