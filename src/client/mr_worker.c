@@ -7,8 +7,9 @@
 //    atomic members, the worker's counters and its wake-up.
 // 2. A ticket goes with each job, from start to settlement. While a thread has it, the job's
 //    batch stays: settled is only what came back from the pool, or never began.
-// 3. As many jobs are held as threads and one more batch: the next claim is under way while the
-//    last one is worked off.
+// 3. One job is held for each thread, and ahead of them what they can work off in AHEAD_US, at most
+//    two batches: the next claim is under way while the last one is worked off, and slow jobs are
+//    left to others.
 
 #include <errno.h>
 #include <poll.h>
@@ -32,6 +33,8 @@
 #define GRACE_DEFAULT_MS  30000
 #define HEALTH_DEFAULT_MS 15000
 #define THREADS_MAX       1000
+// See 3.
+#define AHEAD_US 100000
 // How often the health is looked at while nothing happens.
 #define ROUND_MAX_MS 1000
 
@@ -40,6 +43,7 @@ struct ticket {
     mr_worker *worker;
     struct held_job *held;
     struct outcome outcome;
+    int64_t took_us;
     struct ticket *next, *prev;
 };
 
@@ -49,6 +53,7 @@ struct mr_worker {
     struct pool *pool;
     struct ticket *tickets;
     int held;
+    int64_t job_us; // what a job takes, as a moving average; 0: not known yet
     bool stopping;
     int64_t stop_at_ms; // the end of the grace period
     atomic_bool stop, started;
@@ -100,7 +105,9 @@ static void ticket_run(struct pool_work *work, void *thread_state)
 
     (void)thread_state;
     mr__outcome_init(&outcome);
+    int64_t begun_us = clock_us();
     int status = options->handler(ticket->held->job, &outcome, options->arg);
+    ticket->took_us = clock_us() - begun_us;
     mr__outcome_end(&outcome, status, &ticket->outcome);
     mr__outcome_done(&outcome);
 }
@@ -121,7 +128,10 @@ static void collect(mr_worker *worker)
     struct pool_work *work;
 
     while ((work = pool_collect(worker->pool))) {
-        ticket_settle((struct ticket *)work);
+        struct ticket *ticket = (struct ticket *)work;
+        int64_t took_us = ticket->took_us + 1;
+        worker->job_us = worker->job_us ? (worker->job_us * 7 + took_us) / 8 : took_us;
+        ticket_settle(ticket);
     }
 }
 
@@ -130,19 +140,24 @@ static void collect(mr_worker *worker)
 static int on_room(void *arg)
 {
     const mr_worker *worker = arg;
+    int64_t most = 2 * (int64_t)worker->options.batch;
+    int64_t ahead =
+        worker->job_us ? worker->options.concurrency * (int64_t)AHEAD_US / worker->job_us : 0;
 
-    return worker->options.batch + worker->options.concurrency - worker->held;
+    return worker->options.concurrency + (int)(ahead < most ? ahead : most) - worker->held;
 }
 
 static void on_start(void *arg, struct held_job *const *jobs, int count)
 {
     mr_worker *worker = arg;
+    struct pool_work **works = malloc((size_t)count * sizeof(*works));
+    int ready = 0;
 
     for (int i = 0; i < count; i++) {
-        struct ticket *ticket = ticket_new(worker, jobs[i]);
+        struct ticket *ticket = works ? ticket_new(worker, jobs[i]) : NULL;
         if (ticket) {
             ticket->work.run = ticket_run;
-            pool_submit(worker->pool, &ticket->work);
+            works[ready++] = &ticket->work;
         } else {
             AUTO_OUTCOME outcome;
             outcome_init(&outcome);
@@ -150,6 +165,8 @@ static void on_start(void *arg, struct held_job *const *jobs, int count)
             worker_settle(worker->worker, jobs[i], &outcome);
         }
     }
+    pool_submit_many(worker->pool, works, ready);
+    free(works);
 }
 
 // A C function cannot be interrupted: a job that has begun runs to its end for nothing.

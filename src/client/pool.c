@@ -5,6 +5,10 @@
 // Work moves todo -> (a thread) -> done -> collected. The first two lists belong to the lock,
 // the last one to the owner. The descriptor is set when `done` gets its first piece and cleared
 // when the owner finds both lists empty, so a burst of pieces costs one write and one read.
+//
+// A thread whose pieces are short takes several at a time: to fetch one costs more than to do
+// nothing in it. The handful is bounded by number and, as soon as a piece turns out to be long,
+// by giving the rest back.
 
 #include "client/pool.h"
 
@@ -17,6 +21,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+// The largest handful; how short pieces must be for more than one; when the rest is given back.
+enum { HANDFUL_MAX = 32, SHORT_US = 20, LONG_US = 1000 };
+
 struct work_list {
     struct pool_work *first, **end;
 };
@@ -26,6 +35,8 @@ struct pool {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct work_list todo, done, collected;
+    int todo_count;
+    int idle; // threads that wait
     bool ending;
     int fd;
     int started;
@@ -69,25 +80,80 @@ static void list_move(struct work_list *to, struct work_list *from)
 
 // ---- the threads' side ----
 
-// Waits for the next piece; NULL when the thread is to end. The lock is held.
-static struct pool_work *next_work(struct pool *pool)
+// Pieces that a thread has taken, and how short its last ones were.
+struct handful {
+    struct pool_work *works[HANDFUL_MAX];
+    int count;
+    int64_t piece_us; // what a piece of the last handful took
+};
+
+static int handful_size(const struct pool *pool, const struct handful *handful)
+{
+    int share = pool->todo_count / (2 * pool->options.threads);
+
+    if (handful->piece_us > SHORT_US || share < 1) {
+        return 1;
+    }
+    return share < HANDFUL_MAX ? share : HANDFUL_MAX;
+}
+
+// Waits for work; false when the thread is to end. The lock is held.
+static bool take_handful(struct pool *pool, struct handful *handful)
 {
     while (!pool->todo.first && !pool->ending) {
+        pool->idle++;
         pthread_cond_wait(&pool->more, &pool->lock);
+        pool->idle--;
     }
-    return pool->ending ? NULL : list_pop(&pool->todo);
+    int wanted = handful_size(pool, handful);
+    for (handful->count = 0; !pool->ending && handful->count < wanted && pool->todo.first;) {
+        handful->works[handful->count++] = list_pop(&pool->todo);
+        pool->todo_count--;
+    }
+    return handful->count > 0;
+}
+
+// Runs pieces until one was long; returns how many. The lock is not held.
+static int run_handful(struct handful *handful, void *state)
+{
+    int64_t begun_us = clock_us(), took_us = 0;
+    int done = 0;
+
+    while (done < handful->count && took_us < LONG_US) {
+        handful->works[done]->run(handful->works[done], state);
+        took_us = clock_us() - begun_us;
+        done++;
+    }
+    handful->piece_us = took_us / done;
+    return done;
 }
 
 // The lock is held.
-static void put_done(struct pool *pool, struct pool_work *work)
+static void put_done(struct pool *pool, struct pool_work *const *works, int count)
 {
     bool was_empty = !pool->done.first;
     uint64_t one = 1;
 
-    list_push(&pool->done, work);
+    for (int i = 0; i < count; i++) {
+        list_push(&pool->done, works[i]);
+    }
     // fails only when the counter is full, and then it is readable anyway
     if (was_empty && write(pool->fd, &one, sizeof(one)) < 0) {
         return;
+    }
+}
+
+// Back to the front, in order. The lock is held.
+static void put_back(struct pool *pool, struct pool_work *const *works, int count)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        works[i]->next = pool->todo.first;
+        if (!pool->todo.first) {
+            pool->todo.end = &works[i]->next;
+        }
+        pool->todo.first = works[i];
+        pool->todo_count++;
+        pthread_cond_signal(&pool->more);
     }
 }
 
@@ -95,14 +161,15 @@ static void *thread_main(void *arg)
 {
     struct pool *pool = arg;
     void *state = pool->options.thread_begin ? pool->options.thread_begin(pool->options.arg) : NULL;
-    struct pool_work *work;
+    struct handful handful = {.piece_us = LONG_US};
 
     pthread_mutex_lock(&pool->lock);
-    while ((work = next_work(pool))) {
+    while (take_handful(pool, &handful)) {
         pthread_mutex_unlock(&pool->lock);
-        work->run(work, state);
+        int done = run_handful(&handful, state);
         pthread_mutex_lock(&pool->lock);
-        put_done(pool, work);
+        put_done(pool, handful.works, done);
+        put_back(pool, handful.works + done, handful.count - done);
     }
     pthread_mutex_unlock(&pool->lock);
     if (pool->options.thread_end) {
@@ -182,9 +249,19 @@ int pool_fd(const struct pool *pool)
 
 void pool_submit(struct pool *pool, struct pool_work *work)
 {
+    pool_submit_many(pool, &work, 1);
+}
+
+void pool_submit_many(struct pool *pool, struct pool_work *const *works, int count)
+{
     pthread_mutex_lock(&pool->lock);
-    list_push(&pool->todo, work);
-    pthread_cond_signal(&pool->more);
+    for (int i = 0; i < count; i++) {
+        list_push(&pool->todo, works[i]);
+    }
+    pool->todo_count += count;
+    for (int i = 0; i < count && i < pool->idle; i++) {
+        pthread_cond_signal(&pool->more);
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -198,6 +275,7 @@ bool pool_withdraw(struct pool *pool, struct pool_work *work)
     bool found = *at != NULL;
     if (found) {
         *at = work->next;
+        pool->todo_count--;
         if (!*at) {
             pool->todo.end = at;
         }

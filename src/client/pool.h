@@ -34,6 +34,8 @@ int pool_new(const struct pool_options *options, struct pool **ret, struct mr_er
 int pool_fd(const struct pool *pool);
 
 void pool_submit(struct pool *pool, struct pool_work *work);
+// The same for many, at the price of one.
+void pool_submit_many(struct pool *pool, struct pool_work *const *works, int count);
 
 // A piece of work that is done, or NULL.
 struct pool_work *pool_collect(struct pool *pool);

@@ -264,13 +264,14 @@ static bool may_claim(const struct worker *worker)
 }
 
 // Where jobs are short, their slots become free one after the other: a claim for each would be
-// dear, so it waits a moment until half of what one claim can bring is free.
+// dear, so it waits a moment until half of what one claim can bring is free; all of it, where the
+// handler has another batch to work on meanwhile.
 static bool is_worth(struct worker *worker, int room, int64_t now_ms)
 {
-    int64_t running = worker->counts.running;
-    int64_t whole = room + running < worker->options.batch ? room + running : worker->options.batch;
+    int64_t running = worker->counts.running, all = room + running;
+    int64_t whole = all < worker->options.batch ? all : worker->options.batch;
 
-    if (running == 0 || room * 2 >= whole) {
+    if (running == 0 || room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
         return true;
     }
     if (worker->room_since_ms == 0) {
@@ -328,12 +329,12 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
     return a_ms == 0 || (b_ms != 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-static void set_timer(struct worker *worker, int64_t now_ms)
+static void set_timer(struct worker *worker)
 {
     int64_t at_ms = 0;
 
     if (wire_connected(worker->wire)) {
-        at_ms = worker_write_at(worker, now_ms);
+        at_ms = worker_write_at(worker);
         if (wire_pending(worker->wire) == 0 && !worker->stopping) {
             at_ms = earlier(at_ms, wire_answered_at(worker->wire) + worker->options.health_ms / 3);
         }
@@ -371,7 +372,7 @@ static bool work(struct worker *worker)
         claim(worker, now_ms);
         ping(worker, now_ms);
     }
-    set_timer(worker, now_ms);
+    set_timer(worker);
     return wire_pending(worker->wire) > pending;
 }
 

@@ -60,7 +60,7 @@ int64_t worker_pause(int64_t *pause_ms);
 // Sends the outcomes and heartbeats that are due.
 void worker_write(struct worker *worker, int64_t now_ms);
 // When worker_write() has something to do again at the latest; 0: when something else happens.
-int64_t worker_write_at(const struct worker *worker, int64_t now_ms);
+int64_t worker_write_at(const struct worker *worker);
 // Frees leases of which nothing is left.
 void worker_sweep(struct worker *worker);
 // Writes jobs that still run off as released, the attempt not counted, and drops them.

@@ -11,6 +11,10 @@
 // Leases completed in one call, and outcomes written in one.
 enum { GROUP_MAX = 200, ENTRIES_MAX = 1000 };
 
+// While other jobs run, a lease that has ended waits this long for company: a commit waits for
+// the disk, for one lease as long as for ten.
+#define COMPANY_MS 5
+
 // ---- heartbeats ----
 
 // Void: nobody waits for its jobs any more.
@@ -295,11 +299,19 @@ static void write_some(struct worker *worker, struct lease *lease, struct entry_
 
 // ---- which leases, and when ----
 
+// When the outcomes of a lease are to be written.
+static int64_t due_at(const struct worker *worker, const struct lease *lease)
+{
+    if (worker->stopping || lease->unclear.count > 0 || worker->counts.running == 0 ||
+        lease->ready.count >= ENTRIES_MAX) {
+        return lease->ready_since_ms;
+    }
+    return lease->ready_since_ms + (lease->open == 0 ? COMPANY_MS : WORKER_FLUSH_MS);
+}
+
 static bool is_due(const struct worker *worker, const struct lease *lease, int64_t now_ms)
 {
-    return lease->ready.count > 0 &&
-           (lease->open == 0 || worker->stopping || lease->ready.count >= ENTRIES_MAX ||
-            now_ms - lease->ready_since_ms >= WORKER_FLUSH_MS);
+    return lease->ready.count > 0 && now_ms >= due_at(worker, lease);
 }
 
 static bool can_write(const struct lease *lease, int64_t now_ms)
@@ -369,7 +381,7 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
     return a_ms == 0 || b_ms < a_ms ? b_ms : a_ms;
 }
 
-int64_t worker_write_at(const struct worker *worker, int64_t now_ms)
+int64_t worker_write_at(const struct worker *worker)
 {
     int64_t at_ms = 0;
 
@@ -380,10 +392,9 @@ int64_t worker_write_at(const struct worker *worker, int64_t now_ms)
         if (lease->lost || lease->writing || (!lease->ready.count && !lease->unclear.count)) {
             continue;
         }
-        int64_t due_ms = is_due(worker, lease, now_ms) || lease->unclear.count
-                             ? now_ms
-                             : lease->ready_since_ms + WORKER_FLUSH_MS;
-        at_ms = earlier(at_ms, due_ms > lease->write_after_ms ? due_ms : lease->write_after_ms);
+        int64_t due_ms = due_at(worker, lease);
+        due_ms = due_ms > lease->write_after_ms ? due_ms : lease->write_after_ms;
+        at_ms = earlier(at_ms, due_ms ? due_ms : 1);
     }
     return at_ms;
 }
