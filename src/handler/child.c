@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,6 +42,8 @@ struct child {
     bool ended;
     bool stopping;
     bool input_ends;   // close the input when all is sent
+    size_t lost;       // bytes that could not be written
+    size_t unread;     // see child_unread()
     struct buf unsent; // collected, not yet given to the loop
     struct lines out;  // standard output
     struct lines err;  // standard error
@@ -53,6 +57,8 @@ struct child {
     int64_t job_id;
     int logged;
     int64_t left_out;
+    int64_t job_ms;   // since when
+    int64_t words_ms; // when the words came
     char words[CHILD_WORDS_SIZE];
 };
 
@@ -60,6 +66,7 @@ struct write {
     uv_write_t request;
     struct child *child;
     char *data;
+    size_t size;
 };
 
 // ---- the end ----
@@ -247,6 +254,7 @@ static void on_error_line(void *arg, const char *text, size_t size, enum line_en
 
     if (size) {
         line_show(text, size, child->words, sizeof(child->words));
+        child->words_ms = clock_ms();
     }
     log_line(child, text, size, end == LINE_CUT);
 }
@@ -260,14 +268,15 @@ void child_set_job(struct child *child, int64_t job_id)
         put(child, text);
     }
     child->job_id = job_id;
+    child->job_ms = clock_ms();
     child->logged = 0;
     child->left_out = 0;
-    child->words[0] = '\0';
 }
 
+// A line may be read shortly before the answer to the job before: nothing orders the two pipes.
 const char *child_words(const struct child *child)
 {
-    return child->words;
+    return child->words_ms + CHILD_FAREWELL_MS < child->job_ms ? "" : child->words;
 }
 
 // ---- reading ----
@@ -347,12 +356,34 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *space)
     feed(child, pipe, space->base, (size_t)got);
 }
 
+// Before the handles are closed: afterwards nobody knows.
+static size_t count_unread(struct child *child)
+{
+    uv_os_fd_t fd = -1;
+    int in_pipe = 0;
+
+    if (uv_is_closing((uv_handle_t *)&child->pipes[PIPE_IN]) ||
+        uv_fileno((uv_handle_t *)&child->pipes[PIPE_IN], &fd)) {
+        return 0;
+    }
+    if (ioctl(fd, FIONREAD, &in_pipe)) {
+        in_pipe = 0;
+    }
+    return (size_t)in_pipe + child_unsent(child) + child->lost;
+}
+
+size_t child_unread(const struct child *child)
+{
+    return child->unread;
+}
+
 static void on_exit_status(uv_process_t *process, int64_t status, int number)
 {
     struct child *child = process->data;
 
     child->end = (struct child_end){.status = status, .signal = number};
     child->ended = true;
+    child->unread = count_unread(child);
     drain(child, PIPE_ERR, LAST_READ_MAX);
     lines_end(&child->err, on_error_line, child);
     drain(child, PIPE_OUT, LAST_READ_MAX);
@@ -396,12 +427,16 @@ static void on_written(uv_write_t *request, int status)
     struct write *write = request->data;
     struct child *child = write->child;
 
+    size_t size = write->size;
+
     free(write->data);
     free(write);
     if (child->ended) {
         return;
     }
     if (status < 0) {
+        // a longer piece may have gone in part
+        child->lost += size <= PIPE_BUF ? size : 0;
         lose_pipe(child, "its input");
     }
     end_input_if_sent(child);
@@ -420,7 +455,7 @@ static void write_later(struct child *child, size_t from)
         lose_pipe(child, "its input");
         return;
     }
-    *write = (struct write){.child = child, .data = child->unsent.data};
+    *write = (struct write){.child = child, .data = child->unsent.data, .size = piece.len};
     write->request.data = write;
     buf_init(&child->unsent, UNSENT_MAX);
     if (uv_write(&write->request, (uv_stream_t *)&child->pipes[PIPE_IN], &piece, 1, on_written)) {

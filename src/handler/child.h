@@ -67,6 +67,8 @@ int child_send(struct child *child, const char *data, size_t size, struct mr_err
 void child_flush(struct child *child);
 // What it has not taken yet.
 size_t child_unsent(const struct child *child);
+// Of what was sent, the bytes that a process which has ended never read, as far as is known.
+size_t child_unread(const struct child *child);
 // Its input ends behind what was sent.
 void child_end_input(struct child *child);
 
@@ -81,11 +83,12 @@ void child_stop(struct child *child);
 // Ends its input, and stops it if it is still there CHILD_FAREWELL_MS later.
 void child_retire(struct child *child);
 
-// The job whose lines are read from now on; below 0: none. Forgets child_words().
+// The job whose lines are read from now on; below 0: none.
 void child_set_job(struct child *child, int64_t job_id);
 // A line for the log as if it had come from standard error.
 void child_log(struct child *child, const char *text, size_t size);
-// The last line of standard error, "" when there was none. Borrowed until the next event.
+// The last line of standard error since the job began or a moment before, "" when there was none.
+// Borrowed until the next event.
 const char *child_words(const struct child *child);
 
 // "exited with status 3", "exited with signal SIGSEGV".

@@ -9,8 +9,9 @@
 // 3. Jobs are sent ahead to a fast child, as many as it does in EXEC_AHEAD_US; to a slow one, one
 //    at a time, so that another child takes the next.
 // 4. The first job of a slot, the oldest, is the one that its child is taken to run: its time
-//    runs, lines of standard error are its, and it fails when the child does. The others of that
-//    child are sent to another when it is gone, which loses them no attempt.
+//    runs, lines of standard error are its, and it fails when the child does, unless the child
+//    did something before and has not read a byte of it. The others of that child are sent to
+//    another when it is gone, which loses them no attempt.
 // 5. A job whose answer may or may not still come (spoiled, after a line that was no answer) makes
 //    answers without an id ambiguous: then the child is started again rather than believed.
 
@@ -45,6 +46,7 @@
 struct exec_job {
     struct held_job *held; // NULL: settled already
     int64_t id;
+    size_t size;       // of its line
     bool spoiled;      // settled because of a bad line that may have been its answer
     struct slot *slot; // NULL: waiting
     struct exec_job *next, *prev;
@@ -380,12 +382,24 @@ static void log_exit(const struct slot *slot, const char *end)
     log_slot(slot, LEVEL_WARNING, "handler.exited", text);
 }
 
+// Whether the child ended before it read the first of its jobs. One that never answers anything is
+// not believed: its jobs would go round for ever.
+static bool slot_was_idle(const struct slot *slot)
+{
+    size_t sent = 0;
+
+    for (const struct exec_job *job = slot_oldest(slot); job; job = job->next) {
+        sent += job->size;
+    }
+    return slot->answered && child_unread(slot->child) >= sent;
+}
+
 // The job that the child had in its hands fails with what is known about the end of the child.
 static void blame(struct slot *slot, const char *end, const char *words)
 {
     struct exec_job *oldest = slot_oldest(slot);
 
-    if (slot->status == SLOT_STOPPING || !oldest || !oldest->held) {
+    if (slot->status == SLOT_STOPPING || !oldest || !oldest->held || slot_was_idle(slot)) {
         return;
     }
     snprintf(slot->reason, sizeof(slot->reason), "handler %s while it ran the job%s%s", end,
@@ -463,6 +477,7 @@ static int slot_send(struct slot *slot, struct exec_job *job, struct mr_error *e
         slot->answers = 0;
     }
     job->slot = slot;
+    job->size = line.len;
     list_push(&slot->jobs, job);
     slot_review(slot);
     return 0;
