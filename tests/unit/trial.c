@@ -171,14 +171,20 @@ pid_t trial_pid(struct trial *trial, const char *name)
     return pid;
 }
 
-void trial_make_file(struct trial *trial, const char *name)
+void trial_write_file(struct trial *trial, const char *name, const char *text)
 {
     char path[128];
 
     path_of(trial, name, path, sizeof(path));
     FILE *file = fopen(path, "w");
     assert_non_null(file);
+    fputs(text, file);
     fclose(file);
+}
+
+void trial_make_file(struct trial *trial, const char *name)
+{
+    trial_write_file(trial, name, "");
 }
 
 // ---- the log ----

@@ -67,6 +67,7 @@ void trial_wait_file(struct trial *trial, const char *name);
 void trial_wait_log(struct trial *trial, const char *text);
 
 void trial_make_file(struct trial *trial, const char *name);
+void trial_write_file(struct trial *trial, const char *name, const char *text);
 // The process id that a child wrote to the file.
 pid_t trial_pid(struct trial *trial, const char *name);
 void trial_wait_gone(struct trial *trial, pid_t pid);
