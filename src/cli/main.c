@@ -16,6 +16,7 @@ static const struct {
     command_fn *run;
     const char *help;
 } commands[] = {
+    {"up", cmd_up, "a private PostgreSQL, the schema and the daemon, all in one"},
     {"migrate", cmd_migrate, "install or upgrade the schema"},
     {"enqueue", cmd_enqueue, "enqueue a job, or one for each line of a file"},
     {"status", cmd_status, "the queues in figures, and what is wrong"},

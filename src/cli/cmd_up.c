@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// `millrace up`: a PostgreSQL server of its own, the schema in it, and the daemon, as one command.
+//
+// This process keeps the server and does nothing else; the daemon is a child of its own. So the
+// server is shut down properly however the daemon ends: gracefully, at once after a second
+// signal, or by a crash.
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "client/conn.h"
+#include "client/embedded.h"
+#include "client/schema.h"
+#include "config.h"
+#include "daemon/private_server.h"
+#include "daemon/serve.h"
+#include "daemon/subprocess.h"
+
+// How often the server's log is looked after.
+#define UPKEEP_MS 60000
+// When there is no server any more: between the signals that end the daemon.
+#define DAEMON_END_MS 1000
+
+struct up {
+    struct private_server_options server_options;
+    struct serve_options serve;
+    const char *roles;
+    int64_t port;
+    bool help;
+    struct sigwatch watch;
+    struct private_server *server;
+    char *dsn; // outlives the server
+    pid_t daemon;
+    int passed_stops;
+    int passed_reloads;
+};
+
+static int print_help(const struct option_row *rows)
+{
+    puts("usage: millrace up [--data DIR] [-c FILE] [OPTION...]\n"
+         "\n"
+         "Starts a PostgreSQL server of its own, puts the schema into it and runs the daemon.\n"
+         "Prints how to connect, and runs until it is stopped.\n");
+    options_help(rows, stdout);
+    puts("\nSIGTERM or SIGINT ends daemon and server gracefully, the second one ends the daemon\n"
+         "at once; SIGHUP reads the file again. Exit status: 0 done, 1 failed, 2 wrong usage.\n"
+         "See millrace-up(1).");
+    return command_finish(EXIT_DONE);
+}
+
+// ---- before the server ----
+
+static int check_usage(struct up *up, int argc, char **argv, int next, struct mr_error *err)
+{
+    if (next < 0) {
+        return next;
+    }
+    if (next < argc) {
+        return mr_error_set(err, MR_EUSAGE, "up takes no argument: \"%s\"", argv[next]);
+    }
+    if (up->port > 65535 || (up->port > 0 && up->port < 1024)) {
+        mr_error_set(err, MR_EUSAGE, "wrong value for --port: \"%lld\"", (long long)up->port);
+        mr_error_hint(err, "Write a number from 1024 to 65535, or leave it out.");
+        return MR_EUSAGE;
+    }
+    up->server_options.port = (int)up->port;
+    if (!up->serve.config_path && !str_empty(getenv("MILLRACE_CONFIG"))) {
+        up->serve.config_path = getenv("MILLRACE_CONFIG");
+    }
+    return serve_parse_roles(up->roles, &up->serve.roles, err);
+}
+
+// A mistake in the file is told before a server is made for it.
+static int check_config(const struct up *up, struct mr_error *err)
+{
+    struct config *config = NULL;
+    int code = serve_load(&up->serve, &config, err);
+
+    if (code) {
+        return code;
+    }
+    code = config_setup_log(config, err);
+    if (code == 0 && config->dsn) {
+        log_put(LEVEL_WARNING, "up.dsn", NULL, 0,
+                "%s names a database; `millrace up` uses its own instead", up->serve.config_path);
+    }
+    config_free(config);
+    return code;
+}
+
+// ---- the server and its schema ----
+
+static int migrate(const struct up *up, struct mr_error *err)
+{
+    const struct schema_options options = {
+        .program_version = MILLRACE_VERSION, .lock_timeout_ms = 5000, .wait_timeout_ms = 60000};
+    AUTO_CONN *conn = NULL;
+    size_t steps = 0;
+    int code = conn_open(up->dsn, &conn, err);
+
+    code = code ? code : schema_migrate(conn, &embedded, &options, &steps, err);
+    if (code == 0 && steps > 0) {
+        log_put(LEVEL_INFO, "up.migrated", NULL, 0, "the schema is the one of version %s now",
+                MILLRACE_VERSION);
+    }
+    return code;
+}
+
+// Handlers find the private server, with libmillrace, this program, psql or any other client.
+static int set_environment(const struct up *up, struct mr_error *err)
+{
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", private_server_port(up->server));
+    if (setenv("MILLRACE_DSN", up->dsn, 1) ||
+        setenv("PGHOST", private_server_socket(up->server), 1) || setenv("PGPORT", port, 1) ||
+        setenv("PGUSER", PRIVATE_SERVER_USER, 1) ||
+        setenv("PGDATABASE", PRIVATE_SERVER_DATABASE, 1)) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static int prepare(struct up *up, struct mr_error *err)
+{
+    up->dsn = strdup(private_server_dsn(up->server));
+    if (!up->dsn) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    up->serve.dsn = up->dsn;
+    int code = migrate(up, err);
+    code = code ? code : set_environment(up, err);
+    code = code ? code : private_server_publish(up->server, err);
+    if (code == 0) {
+        // a URI without quotes in it
+        printf("export MILLRACE_DSN='%s'\n", up->dsn);
+        fflush(stdout);
+    }
+    return code;
+}
+
+// ---- the daemon ----
+
+// In a process group of its own: Ctrl-C reaches this process only, which passes it on. The
+// system ends it gracefully should this process be killed.
+static int run_daemon(struct up *up, pid_t parent)
+{
+    struct mr_error err;
+
+    setpgid(0, 0);
+    signal(SIGTTOU, SIG_IGN);
+    sigwatch_end(&up->watch);
+    private_server_leave(up->server);
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent) {
+        return EXIT_FAILED;
+    }
+    return serve_run(&up->serve, &err) ? command_fail(&err) : EXIT_DONE;
+}
+
+static int start_daemon(struct up *up, struct mr_error *err)
+{
+    pid_t parent = getpid();
+
+    fflush(stdout);
+    up->daemon = fork();
+    if (up->daemon == 0) {
+        int status = run_daemon(up, parent);
+        free(up->dsn);
+        exit(status);
+    }
+    return up->daemon < 0
+               ? mr_error_set(err, MR_EIO, "cannot start the daemon: %s", strerror(errno))
+               : 0;
+}
+
+static int daemon_exit(int status)
+{
+    if (WIFEXITED(status)) {
+        return WEXITSTATUS(status);
+    }
+    log_put(LEVEL_ERROR, "up.daemon", NULL, 0, "the daemon was ended by signal %d",
+            WTERMSIG(status));
+    return EXIT_FAILED;
+}
+
+// The server is gone for good: nothing that the daemon does can be written any more.
+static void end_daemon(struct up *up)
+{
+    static const int steps[] = {SIGTERM, SIGTERM, SIGKILL};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        kill(up->daemon, steps[i]);
+        for (int turn = 0; turn < 10; turn++) {
+            if (waitpid(up->daemon, NULL, WNOHANG) != 0) {
+                return;
+            }
+            sigwatch_wait(&up->watch, DAEMON_END_MS / 10);
+        }
+    }
+    waitpid(up->daemon, NULL, 0);
+}
+
+// ---- while it runs ----
+
+static void pass_on(struct up *up)
+{
+    for (; up->passed_stops < up->watch.stops; up->passed_stops++) {
+        kill(up->daemon, SIGTERM);
+    }
+    for (; up->passed_reloads < up->watch.reloads; up->passed_reloads++) {
+        kill(up->daemon, SIGHUP);
+    }
+}
+
+// Returns when the daemon has ended, or the server cannot be kept alive.
+static int watch_over(struct up *up, int *ret_status, struct mr_error *err)
+{
+    for (;;) {
+        int status = 0;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid == up->daemon) {
+            *ret_status = daemon_exit(status);
+            return 0;
+        }
+        if (pid > 0 && pid == private_server_pid(up->server)) {
+            int code = private_server_revive(up->server, status, err);
+            if (code) {
+                return code;
+            }
+        }
+        pass_on(up);
+        if (pid <= 0) {
+            sigwatch_wait(&up->watch, UPKEEP_MS);
+            private_server_upkeep(up->server);
+        }
+        pass_on(up);
+    }
+}
+
+static int run(struct up *up, int *ret_status, struct mr_error *err)
+{
+    int code = check_config(up, err);
+
+    if (code) {
+        return code;
+    }
+    // what the environment says about other servers is not meant for this one
+    subprocess_forget_libpq();
+    code = private_server_open(&up->server_options, &up->watch, &up->server, err);
+    code = code ? code : prepare(up, err);
+    code = code ? code : start_daemon(up, err);
+    if (code) {
+        return code;
+    }
+    code = watch_over(up, ret_status, err);
+    if (code) {
+        end_daemon(up);
+    }
+    // of handlers, when the daemon did not take its time to end
+    subprocess_end_orphans(&up->watch, private_server_pid(up->server));
+    return code;
+}
+
+int cmd_up(int argc, char **argv)
+{
+    struct up up = {.roles = "work,maintain", .serve.version = MILLRACE_VERSION};
+    const struct option_row rows[] = {
+        {"data", OPTION_STRING, &up.server_options.dir, "DIR",
+         "where the server lives (~/.local/share/millrace; root: /var/lib/millrace)"},
+        {"c", OPTION_STRING, &up.serve.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
+        {"config", OPTION_STRING, &up.serve.config_path, "FILE", "the same"},
+        {"port", OPTION_NUMBER, &up.port, "NUMBER", "the server's on 127.0.0.1 (a free one)"},
+        {"roles", OPTION_STRING, &up.roles, "LIST", "what the daemon does (work,maintain)"},
+        {"help", OPTION_FLAG, &up.help, NULL, "show this"},
+        {0},
+    };
+    struct mr_error err;
+    int next = options_parse(rows, argc, argv, &err);
+
+    if (next > 0 && up.help) {
+        return print_help(rows);
+    }
+    if (check_usage(&up, argc, argv, next, &err)) {
+        return command_fail(&err);
+    }
+    int status = EXIT_DONE;
+    // a reader of our output that has gone is no reason to leave a server behind
+    signal(SIGPIPE, SIG_IGN);
+    sigwatch_begin(&up.watch);
+    // what the daemon leaves behind becomes ours, to be ended with the rest
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (run(&up, &status, &err)) {
+        status = command_fail(&err);
+    }
+    private_server_stop(up.server);
+    free(up.dsn);
+    return status == EXIT_DONE ? command_finish(status) : status;
+}
