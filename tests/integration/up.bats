@@ -13,6 +13,11 @@ setup_file()
     export PGHOSTADDR=192.0.2.1 PGOPTIONS=-cnonsense=1
 }
 
+teardown_file()
+{
+    rm -rf "$HOUSE"
+}
+
 setup()
 {
     unset up_pid
@@ -242,7 +247,7 @@ nothing_left()
     wait_until 30 eval "at '$HOUSE' 'select status from millrace.jobs where id = $id' | grep -qx running"
     kill -TERM "$up_pid"
     wait_until 30 grep -q 'no more jobs are claimed' "$BATS_TEST_TMPDIR/err"
-    ! is_gone "$up_pid"
+    kill -0 "$up_pid"
     kill -TERM "$up_pid"
     down
     [ "$status" -eq 1 ]
@@ -341,6 +346,7 @@ nothing_left()
         has 'Permission denied'
         has 'hint:'
     fi
+    rm -rf "$deep"
 }
 
 @test "root's server needs a directory that others can reach" {
