@@ -131,8 +131,12 @@ static void on_ended(void *arg, int code, const struct mr_error *err)
         LOG_NUMBER_FIELD("lost", counts.lost),
     };
     bool leaves = member->crew->stopping || !member->worker;
-    log_put(LEVEL_INFO, "worker.ended", fields, COUNT_OF(fields), "%s",
-            leaves ? "ended" : "ended, starting again in 5 s");
+    if (leaves) {
+        log_put(LEVEL_INFO, "worker.ended", fields, COUNT_OF(fields), "ended");
+    } else {
+        log_put(LEVEL_INFO, "worker.ended", fields, COUNT_OF(fields),
+                "ended, starting again in %d s", CREW_RESTART_MS / 1000);
+    }
     member->station = NULL;
     if (leaves) {
         member_close(member);

@@ -53,7 +53,7 @@ static void on_event(void *arg, enum wire_event event, const struct mr_error *er
             link->hooks.connected(link->hooks.arg);
         }
         return;
-    case WIRE_LOST: tell(link, LEVEL_WARNING, "link.disconnected", "reconnecting", err); return;
+    case WIRE_LOST: tell(link, LEVEL_WARNING, "link.disconnected", err->message, NULL); return;
     case WIRE_REFUSED:
         if (link_is_news(link->trouble, err->message)) {
             tell(link, LEVEL_WARNING, "link.unreachable", "still trying", err);

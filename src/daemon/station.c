@@ -129,7 +129,8 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
         }
         return;
     case WORKER_DISCONNECTED:
-        log_event(station, LEVEL_WARNING, "worker.disconnected", NULL, "reconnecting", err);
+        // libpq's hints are for somebody who types commands
+        log_event(station, LEVEL_WARNING, "worker.disconnected", NULL, err->message, NULL);
         return;
     case WORKER_UNREACHABLE: unreachable(station, err); return;
     case WORKER_LEASE_LOST:
@@ -214,8 +215,7 @@ static void release(struct station *station, struct held_job *held)
 static void on_start(void *arg, struct held_job *const *jobs, int count)
 {
     struct station *station = arg;
-    int room = on_room(station);
-    int started = count < room ? count : room;
+    int started = breaker_allows(&station->breaker, count, clock_ms());
 
     if (started > 0) {
         breaker_started(&station->breaker, started);

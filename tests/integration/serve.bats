@@ -89,6 +89,14 @@ END
     run "$MR_BIN" serve -c conf
     [ "$status" -eq 1 ]
     [[ $output == *'worker w: '*no-such-program* ]]
+    # with one that could be started before it
+    echo "worker good { queue = \"$q\" run = \"true\" }" >>conf
+    sed -i '1!G;h;$!d' conf
+    enqueue 1 "$q"
+    run "$MR_BIN" serve -c conf
+    [ "$status" -eq 1 ]
+    [[ $output == *'worker w: '*no-such-program* ]]
+    jobs_are "$q" available 1
     echo 'wroker w { }' >conf
     run "$MR_BIN" serve -c conf
     [ "$status" -eq 1 ]

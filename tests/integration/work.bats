@@ -247,7 +247,7 @@ three_probes()
     wait_until 20 logged w worker.connected
     sql "select count(pg_terminate_backend(pid)) from pg_stat_activity
           where application_name = 'millrace worker' and datname = current_database()"
-    wait_until 20 logged w 'worker.disconnected: reconnecting: '
+    wait_until 20 logged w 'worker.disconnected: lost the connection'
     wait_until 30 jobs_are "$q" completed 200
     [ "$(count_logged w worker.connected)" -eq 2 ]
     signal w TERM
