@@ -35,6 +35,8 @@
 #define TIMEOUT_DEFAULT_MS 30000
 // What an error repeats of a body.
 #define EXCERPT_MAX 300
+// The longest error.
+#define MESSAGE_MAX 2000
 // The longest time that a Retry-After is believed.
 #define RETRY_AFTER_MAX_S (24 * 60 * 60)
 #define HEADER_MAX        1024
@@ -101,13 +103,14 @@ static enum verdict verdict_of(long status)
     return VERDICT_RETRY;
 }
 
-// The beginning of the body in one line of clean UTF-8, after ": "; "" when there is none.
-static void add_excerpt(const struct transfer *transfer, struct buf *out)
+// Fails a job with a text that may hold anything a server has sent: made one line of UTF-8.
+static void fail_with(struct outcome *ret, const struct buf *message, int64_t retry_in_ms,
+                      bool no_retry)
 {
-    char text[EXCERPT_MAX + 1];
-    size_t size = transfer->answer.len < EXCERPT_MAX ? transfer->answer.len : EXCERPT_MAX;
+    char text[MESSAGE_MAX + 1];
+    size_t size = message->len < MESSAGE_MAX ? message->len : MESSAGE_MAX;
 
-    memcpy(text, buf_peek(&transfer->answer), size);
+    memcpy(text, buf_peek(message), size);
     text[size] = '\0';
     for (size_t i = 0; i < size; i++) {
         text[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
@@ -118,8 +121,18 @@ static void add_excerpt(const struct transfer *transfer, struct buf *out)
         text[i] = (unsigned char)text[i] > 0x7f ? '?' : text[i];
     }
     json_decref(string);
-    if (text[0]) {
-        buf_printf(out, ": %s%s", text, transfer->received > size ? "..." : "");
+    outcome_fail(ret, text, retry_in_ms, no_retry);
+}
+
+// The beginning of the body.
+static void add_excerpt(const struct transfer *transfer, struct buf *out)
+{
+    size_t size = transfer->answer.len < EXCERPT_MAX ? transfer->answer.len : EXCERPT_MAX;
+
+    if (size) {
+        buf_puts(out, ": ");
+        buf_add(out, transfer->answer.data, size);
+        buf_puts(out, transfer->received > size ? "..." : "");
     }
 }
 
@@ -148,9 +161,8 @@ static void fail_by_status(struct transfer *transfer, long status, enum verdict 
     } else {
         add_excerpt(transfer, &text);
     }
-    outcome_fail(ret, buf_peek(&text),
-                 verdict == VERDICT_RETRY ? retry_after_ms(transfer->easy) : 0,
-                 verdict != VERDICT_RETRY);
+    fail_with(ret, &text, verdict == VERDICT_RETRY ? retry_after_ms(transfer->easy) : 0,
+              verdict != VERDICT_RETRY);
 }
 
 static bool is_json(CURL *easy)
@@ -187,7 +199,7 @@ static void read_answer(const struct transfer *transfer, struct outcome *ret)
     }
     buf_printf(&text, "%s gave an answer that cannot be used: %s", transfer->http->origin,
                err.message);
-    outcome_fail(ret, buf_peek(&text), 0, false);
+    fail_with(ret, &text, 0, false);
 }
 
 static void fail_by_trouble(const struct transfer *transfer, CURLcode code, struct outcome *ret)
@@ -213,7 +225,7 @@ static void fail_by_trouble(const struct transfer *transfer, CURLcode code, stru
         buf_printf(&text, "cannot call %s: %s", http->origin,
                    transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code));
     }
-    outcome_fail(ret, buf_peek(&text), 0, false);
+    fail_with(ret, &text, 0, false);
 }
 
 // A status that is there counts even when the body was never read to its end, unless it is good.
@@ -361,6 +373,7 @@ static bool add_signature(struct transfer *transfer)
     char time[24];
     AUTO_BUF value;
 
+    buf_init(&value, HEADER_MAX);
     if (str_empty(secret)) {
         return true;
     }
@@ -370,7 +383,6 @@ static bool add_signature(struct transfer *transfer)
     sha256_hmac_add(&hmac, ".", 1);
     sha256_hmac_add(&hmac, transfer->body.data, transfer->body.len);
     sha256_hmac_hex(&hmac, hex);
-    buf_init(&value, HEADER_MAX);
     buf_printf(&value, "t=%s,v1=%s", time, hex);
     return value.status == 0 && add_header(transfer, "Millrace-Signature", buf_peek(&value));
 }
@@ -466,8 +478,8 @@ static void http_drop(struct handler *handler, struct held_job *held)
     struct transfer *transfer = held->user;
     AUTO_OUTCOME outcome;
 
+    outcome_init(&outcome);
     if (transfer) {
-        outcome_init(&outcome);
         outcome_release(&outcome);
         http_multi_remove(http->multi, transfer->easy);
         http->env.settle(http->env.arg, transfer_reset(transfer), &outcome);

@@ -123,6 +123,8 @@ static void fail_job(struct sql_job *job, const struct mr_error *err)
     }
     if (err->detail[0]) {
         buf_printf(&text, ": %s", err->detail);
+    }
+    if (text.data) {
         str_one_line(text.data);
     }
     outcome_fail(&job->outcome, buf_peek(&text), 0, false);
@@ -297,11 +299,11 @@ static int run_job(struct run *run, struct sql_job *job, struct mr_error *err)
     AUTO_BUF text;
     PGresult *result = NULL;
 
+    buf_init(&text, JOB_TEXT_MAX);
+    call_init(&params, CALL_FINISH);
     if (job->decided) {
         return 0;
     }
-    buf_init(&text, JOB_TEXT_MAX);
-    call_init(&params, CALL_FINISH);
     job_text_json(job->held->job, &text);
     call_text(&params, buf_peek(&text));
     int code = buf_status(&text, err);

@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/workers
 
 setup_file()
 {
@@ -29,6 +30,11 @@ teardown_file()
 setup()
 {
     q=hooks$BATS_TEST_NUMBER
+}
+
+teardown()
+{
+    stop_workers || true
 }
 
 # A job of this test's queue: enqueue [ARGS-JSON [OPTION => VALUE...]]
@@ -221,6 +227,15 @@ PYTHON
     [ "$(request /status/202 headers.millrace-job-id | sort -u | wc -l)" -eq 200 ]
     [ "$(request /status/202 connection | sort -u | wc -l)" -le 8 ]
     [ "$(sql "select millrace.depth('$q')")" -eq 0 ]
+}
+
+@test "when the grace period is over a request is cut and its job goes back, the attempt not counted" {
+    id=$(enqueue)
+    start_worker "$q" --http "$HOOKS_URL/slow/60" --grace 300ms
+    wait_until 20 grep -q '"/slow/60"' "$HOOKS.log"
+    stop_workers
+    [[ $(fate "$id") == 'available|1|' ]]
+    [ "$(worker_sum released)" -eq 1 ]
 }
 
 @test "an address that is not public is not called, unless the operator says so" {

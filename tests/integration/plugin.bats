@@ -56,7 +56,7 @@ teardown_file()
 setup()
 {
     q=plugin$BATS_TEST_NUMBER
-    cd "$MR_SCRATCH"
+    cd "$MR_SCRATCH" || return
 }
 
 teardown()
