@@ -63,6 +63,7 @@ struct parts {
 
 static void take_part(void *arg, struct json_slice key, struct json_slice value)
 {
+    static const struct json_slice absent = {NULL, 0};
     struct parts *parts = arg;
 
     parts->empty = false;
@@ -70,7 +71,7 @@ static void take_part(void *arg, struct json_slice key, struct json_slice value)
     for (int i = 0; i < BULK_OPTIONS; i++) {
         if (json_slice_is(key, bulk_options[i])) {
             // null means the default
-            parts->values[i] = json_slice_is(value, "null") ? (struct json_slice){0} : value;
+            parts->values[i] = json_slice_is(value, "null") ? absent : value;
             return;
         }
     }
@@ -331,17 +332,23 @@ static bool is_refusal(const struct mr_error *err)
     return err->error_class == MR_CLASS_REJECTED || str_starts(err->sqlstate, "54");
 }
 
+static void cut_out(char *text, const char *part)
+{
+    char *at = strstr(text, part);
+
+    if (at) {
+        memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+    }
+}
+
 // The server counts jobs in what was sent, which is a single one at the end of the search.
 static void trim_place(struct mr_error *err)
 {
-    static const char *const places[] = {"job 1: ", "job 1 "};
-
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        size_t len = strlen(places[i]);
-        if (str_starts(err->message, places[i])) {
-            memmove(err->message, err->message + len, strlen(err->message + len) + 1);
-            return;
-        }
+    if (str_starts(err->message, "job 1: ")) {
+        cut_out(err->message, "job 1: ");
+        cut_out(err->hint, "job 1: ");
+    } else if (str_starts(err->message, "job 1 ")) {
+        cut_out(err->message, "job 1 ");
     }
 }
 

@@ -43,13 +43,10 @@ void figure_add_time(struct buf *out, int64_t ms)
 
 void figure_add_seconds(struct buf *out, double seconds)
 {
-    if (seconds < 0) {
-        seconds = 0;
-    }
     if (seconds >= 1 && seconds < 10) {
         buf_printf(out, "%.1f s", seconds);
     } else {
-        figure_add_time(out, (int64_t)(seconds * 1000 + 0.5));
+        figure_add_time(out, seconds > 0 ? (int64_t)(seconds * 1000 + 0.5) : 0);
     }
 }
 

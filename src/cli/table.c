@@ -149,8 +149,8 @@ int table_print(const struct table *table, FILE *out, struct mr_error *err)
     if (code) {
         return code;
     }
-    if (table->width > COLUMNS_MAX) {
-        return mr_error_set(err, MR_EINTERNAL, "a table with more than %d columns", COLUMNS_MAX);
+    if (table->width == 0 || table->width > COLUMNS_MAX) {
+        return mr_error_set(err, MR_EINTERNAL, "a table with %zu columns", table->width);
     }
     widths_of(table, widths);
     for (size_t i = 0; i < table->width; i++) {
