@@ -28,6 +28,11 @@ enum {
     HEAD_RUN_AT,
     HEAD_CREATED,
     HEAD_RUN,
+    HEAD_WORKER,
+    HEAD_CLAIMED_AT,
+    HEAD_FINISHED_AT,
+    HEAD_CLAIMED,
+    HEAD_FINISHED,
     HEAD_FIELDS, // from here on: shown as they are, labelled with their names
 };
 
@@ -81,7 +86,9 @@ static int ask(struct conn *conn, const char *id, struct story *story, struct mr
         conn,
         "select s ->> 'id', s ->> 'kind', s ->> 'status', s ->> 'attempt', s ->> 'max_attempts',"
         " s ->> 'created_at', s ->> 'run_at', date_part('epoch', (s ->> 'created_at')::timestamptz),"
-        " date_part('epoch', (s ->> 'run_at')::timestamptz), s ->> 'queue' as queue,"
+        " date_part('epoch', (s ->> 'run_at')::timestamptz), s ->> 'worker', s ->> 'claimed_at',"
+        " s ->> 'finished_at', date_part('epoch', (s ->> 'claimed_at')::timestamptz),"
+        " date_part('epoch', (s ->> 'finished_at')::timestamptz), s ->> 'queue' as queue,"
         " s ->> 'priority' as priority, s ->> 'tenant' as tenant, s ->> 'ref' as ref,"
         " s ->> 'source' as source, s -> 'args' as args, s -> 'meta' as meta,"
         " s -> 'result' as result from millrace.job($1::bigint) s",
@@ -117,7 +124,11 @@ static int ask_at_once(const char *dsn, const char *id, struct story *story, str
     if (code == 0) {
         code = conn_run(conn, "begin isolation level repeatable read read only", err);
     }
-    return code ? code : ask(conn, id, story, err);
+    if (code == 0) {
+        code = ask(conn, id, story, err);
+        conn_rollback(conn);
+    }
+    return code;
 }
 
 // ---- the timeline ----
@@ -207,6 +218,24 @@ static void add_past(struct timeline *line, const struct story *story, int row)
     event->error = error;
 }
 
+// Of a job that only the archive has, the last run is in what is known of the job itself.
+static void add_archived(struct timeline *line, const PGresult *head)
+{
+    const char *attempt = PQgetvalue(head, 0, HEAD_ATTEMPT);
+    const char *claimed_at = rows_value(head, 0, HEAD_CLAIMED_AT);
+    const char *finished_at = rows_value(head, 0, HEAD_FINISHED_AT);
+    const char *worker = rows_value(head, 0, HEAD_WORKER);
+
+    if (claimed_at) {
+        add_event(line, seconds_of(head, 0, HEAD_CLAIMED), 1, claimed_at,
+                  "attempt %s claimed by %s", attempt, worker ? worker : "a worker");
+    }
+    if (finished_at) {
+        add_event(line, seconds_of(head, 0, HEAD_FINISHED), 2, finished_at, "%s",
+                  PQgetvalue(head, 0, HEAD_STATUS));
+    }
+}
+
 static int by_time(const void *a, const void *b)
 {
     const struct event *x = a;
@@ -227,6 +256,9 @@ static void collect(struct timeline *line, const struct story *story)
     add_event(line, created, 0, PQgetvalue(story->head, 0, HEAD_CREATED_AT), "enqueued");
     for (int i = 0; i < PQntuples(story->runs); i++) {
         add_run(line, story->runs, i);
+    }
+    if (PQntuples(story->runs) == 0) {
+        add_archived(line, story->head);
     }
     for (int i = 0; i < PQntuples(story->past); i++) {
         add_past(line, story, i);
@@ -269,8 +301,8 @@ static void print_event(const struct event *event)
 
 static int print_timeline(const struct story *story, struct mr_error *err)
 {
-    // two lines a run, one an entry of the history, and two of the job itself
-    size_t most = 2 * (size_t)PQntuples(story->runs) + (size_t)PQntuples(story->past) + 2;
+    // two lines a run, one an entry of the history, and four of the job itself
+    size_t most = 2 * (size_t)PQntuples(story->runs) + (size_t)PQntuples(story->past) + 4;
     struct timeline line = {.events = calloc(most, sizeof(struct event))};
 
     if (!line.events) {

@@ -254,6 +254,17 @@ docs_options()
     [ "$(json .args.to)" = ada ]
 }
 
+@test "the story of a job that only the archive has" {
+    "$MR_BIN" queue set kept
+    sql "insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder, claimed_at, job_kind, payload_args)
+         select now(), now() + interval '1 day', 77000, now() - interval '1 hour', q.queue_id, (q.queue_id << 12) + (50 << 5), 0, 2, 3, 'c', 'w7', now() - interval '1 minute', 'old', '{}'
+           from millrace.queue q where q.queue_name = 'kept'"
+    run "$MR_BIN" job 77000
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = 'job 77000: old, completed, attempt 2 of 3' ]
+    [[ $output == *'  enqueued'*'  attempt 2 claimed by w7'*'  completed' ]]
+}
+
 @test "a job that is not there" {
     run "$MR_BIN" job 999999999
     [ "$status" -eq 1 ]

@@ -327,6 +327,21 @@ start_load()
 
 # ---- progress ----------------------------------------------------------------------------
 
+# A line goes in, and the command has been told to speak.
+line_and_word()
+{
+    echo '{}' >&7
+    grep -qE '^[0-9]+ jobs  [0-9]+/s$' err
+}
+
+@test "a line every few seconds where there is no terminal" {
+    start_load
+    wait_until 60 line_and_word
+    exec 7>&-
+    wait $load
+    [ "$(wc -l <err)" -lt 20 ]
+}
+
 @test "a progress bar on a terminal, unless it has to be quiet" {
     plain_lines 1 300 >jobs.in
     run script --quiet --return --command "'$MR_BIN' enqueue k --queue $q --chunk 10 --file jobs.in" /dev/null
