@@ -29,7 +29,7 @@ struct handler_options {
     const char *dsn;    // sql: the worker's own
     bool pooler;        // sql
     int concurrency;
-    int batch;             // sql: jobs in one call or transaction; 0: 100
+    int batch;             // in one claim; sql: in one call or transaction; 0: 100
     int64_t timeout_ms;    // of a job that has none of its own; 0: none
     bool per_batch;        // sql
     bool procedure;        // sql: call it outside of a transaction

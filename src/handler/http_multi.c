@@ -11,6 +11,10 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+
+// What the rest of the program may have open.
+#define OTHER_FILES 256
 
 struct http_multi {
     CURLM *curl;
@@ -157,6 +161,18 @@ static int on_timeout(CURLM *curl, long timeout_ms, void *arg)
 
 // ---- life ----
 
+// Each connection is a file, and many systems allow 1,024 unless asked for more.
+static void allow_files(int connections)
+{
+    rlim_t wanted = (rlim_t)connections + OTHER_FILES;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit); // if not, connections fail, and say why
+    }
+}
+
 static void set_options(struct http_multi *multi, int connections)
 {
     curl_multi_setopt(multi->curl, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -192,6 +208,7 @@ int http_multi_new(uv_loop_t *loop, int connections, http_multi_ended_fn *ended,
     multi->timer.data = multi;
     multi->handles = 1;
     set_options(multi, connections);
+    allow_files(connections);
     *ret = multi;
     return 0;
 }

@@ -21,8 +21,8 @@
 #define SYMBOL_DEFAULT "millrace_handler"
 // How often running jobs are looked at.
 #define LOOK_MS 500
-// Jobs a thread: while one runs the next one is there.
-#define JOBS_PER_THREAD 2
+// Jobs are held ahead of the threads, as many as they do in this time.
+#define AHEAD_US 100000
 
 struct plugin {
     struct handler handler;
@@ -35,6 +35,7 @@ struct plugin {
     uv_timer_t timer;
     struct plugin_job *jobs; // all that are held
     int held;
+    int64_t job_us; // what a job takes, as a moving average; 0: not known yet
     int open_handles;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -45,8 +46,9 @@ struct plugin_job {
     struct plugin *plugin;
     struct held_job *held;
     struct outcome outcome;
-    int64_t began_ms; // written by the thread; 0: not yet
-    bool told;        // that it takes too long
+    int64_t began_us; // written by the thread; 0: not yet
+    int64_t took_us;
+    bool told; // that it takes too long
     struct plugin_job *next, *prev;
 };
 
@@ -58,9 +60,11 @@ static void run_job(struct pool_work *work, void *thread_state)
     mr_outcome outcome;
 
     (void)thread_state;
-    __atomic_store_n(&job->began_ms, clock_ms(), __ATOMIC_RELAXED);
+    int64_t began_us = clock_us();
+    __atomic_store_n(&job->began_us, began_us, __ATOMIC_RELAXED);
     mr__outcome_init(&outcome);
     int status = job->plugin->function(job->held->job, &outcome, NULL);
+    job->took_us = clock_us() - began_us;
     mr__outcome_end(&outcome, status, &job->outcome);
     mr__outcome_done(&outcome);
 }
@@ -101,7 +105,10 @@ static void on_done(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     while ((work = pool_collect(plugin->pool))) {
-        settle((struct plugin_job *)work);
+        struct plugin_job *job = (struct plugin_job *)work;
+        int64_t took_us = job->took_us + 1;
+        plugin->job_us = plugin->job_us ? (plugin->job_us * 7 + took_us) / 8 : took_us;
+        settle(job);
     }
 }
 
@@ -132,12 +139,12 @@ static void tell_overdue(struct plugin_job *job, int64_t timeout_ms)
 static void on_timer(uv_timer_t *timer)
 {
     struct plugin *plugin = timer->data;
-    int64_t now_ms = clock_ms();
+    int64_t now_us = clock_us();
 
     for (struct plugin_job *job = plugin->jobs; job; job = job->next) {
-        int64_t began_ms = __atomic_load_n(&job->began_ms, __ATOMIC_RELAXED);
+        int64_t began_us = __atomic_load_n(&job->began_us, __ATOMIC_RELAXED);
         int64_t timeout_ms = timeout_of(job);
-        if (!job->told && began_ms && timeout_ms > 0 && now_ms - began_ms > timeout_ms) {
+        if (!job->told && began_us && timeout_ms > 0 && (now_us - began_us) / 1000 > timeout_ms) {
             tell_overdue(job, timeout_ms);
         }
     }
@@ -150,19 +157,20 @@ static int plugin_room(struct handler *handler)
 {
     struct plugin *plugin = (struct plugin *)handler;
 
-    return plugin->options.concurrency * JOBS_PER_THREAD - plugin->held;
+    int64_t threads = plugin->options.concurrency;
+    int64_t most = 2 * (int64_t)plugin->options.batch;
+    int64_t ahead = plugin->job_us ? threads * AHEAD_US / plugin->job_us : 0;
+
+    return (int)(threads + (ahead < most ? ahead : most)) - plugin->held;
 }
 
-static void start_one(struct plugin *plugin, struct held_job *held)
+// NULL: out of memory.
+static struct plugin_job *job_new(struct plugin *plugin, struct held_job *held)
 {
     struct plugin_job *job = calloc(1, sizeof(*job));
-    AUTO_OUTCOME outcome;
 
-    outcome_init(&outcome);
     if (!job) {
-        outcome_fail(&outcome, "out of memory", 0, false);
-        plugin->env.settle(plugin->env.arg, held, &outcome);
-        return;
+        return NULL;
     }
     job->work.run = run_job;
     job->plugin = plugin;
@@ -175,16 +183,34 @@ static void start_one(struct plugin *plugin, struct held_job *held)
     }
     plugin->jobs = job;
     plugin->held++;
-    pool_submit(plugin->pool, &job->work);
+    return job;
+}
+
+static void refuse(struct plugin *plugin, struct held_job *held)
+{
+    AUTO_OUTCOME outcome;
+
+    outcome_init(&outcome);
+    outcome_fail(&outcome, "out of memory", 0, false);
+    plugin->env.settle(plugin->env.arg, held, &outcome);
 }
 
 static void plugin_start(struct handler *handler, struct held_job *const *jobs, int count)
 {
     struct plugin *plugin = (struct plugin *)handler;
+    struct pool_work **works = malloc((size_t)count * sizeof(*works));
+    int ready = 0;
 
     for (int i = 0; i < count; i++) {
-        start_one(plugin, jobs[i]);
+        struct plugin_job *job = works ? job_new(plugin, jobs[i]) : NULL;
+        if (job) {
+            works[ready++] = &job->work;
+        } else {
+            refuse(plugin, jobs[i]);
+        }
     }
+    pool_submit_many(plugin->pool, works, ready);
+    free(works);
     if (!uv_is_active((uv_handle_t *)&plugin->timer)) {
         uv_timer_start(&plugin->timer, on_timer, LOOK_MS, LOOK_MS);
     }

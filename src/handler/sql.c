@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "client/conn.h"
 #include "client/pool.h"
 #include "handler/handler.h"
@@ -12,6 +13,8 @@
 #include "handler/sql_session.h"
 
 #define BATCH_DEFAULT 100
+// A thread takes as many jobs as it does in this time; others may have time for the rest.
+#define GROUP_US 500000
 
 struct sql {
     struct handler handler;
@@ -21,6 +24,7 @@ struct sql {
     struct pool *pool;
     uv_poll_t poll; // of the pool's descriptor
     int busy;       // groups that have been handed in
+    int64_t job_us; // what a job takes, as a moving average; 0: not known yet
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -42,9 +46,11 @@ static void session_end(void *thread_state)
 static void run_group(struct pool_work *work, void *thread_state)
 {
     struct sql_group *group = (struct sql_group *)work;
+    int64_t began_us = clock_us();
 
     if (thread_state) {
         sql_group_run(group, thread_state);
+        group->took_us = clock_us() - began_us;
         return;
     }
     for (int i = 0; i < group->count; i++) {
@@ -56,7 +62,10 @@ static void run_group(struct pool_work *work, void *thread_state)
 
 static void settle_group(struct sql *sql, struct sql_group *group)
 {
+    int64_t job_us = group->took_us / group->count + 1;
+
     sql->busy--;
+    sql->job_us = sql->job_us ? (sql->job_us + job_us) / 2 : job_us;
     for (int i = 0; i < group->count; i++) {
         struct held_job *held = group->jobs[i].held;
         held->user = NULL;
@@ -82,12 +91,20 @@ static int batch_size(const struct sql *sql)
     return sql->options.batch > 0 ? sql->options.batch : BATCH_DEFAULT;
 }
 
+// How many jobs a thread takes. A batch function is there for batches, whatever they take.
+static int group_size(const struct sql *sql)
+{
+    int64_t size = sql->job_us ? GROUP_US / sql->job_us + 1 : 1;
+
+    return sql->options.per_batch || size > batch_size(sql) ? batch_size(sql) : (int)size;
+}
+
 static int sql_room(struct handler *handler)
 {
     struct sql *sql = (struct sql *)handler;
     int threads = sql->options.concurrency - sql->busy;
 
-    return threads > 0 ? threads * batch_size(sql) : 0;
+    return threads > 0 ? threads * group_size(sql) : 0;
 }
 
 static void start_group(struct sql *sql, struct held_job *const *jobs, int count)

@@ -64,6 +64,7 @@ struct sql_group {
     struct pool_work work;
     struct sql_target *target;
     atomic_bool dropped; // stop
+    int64_t took_us;
     int count;
     struct sql_job jobs[];
 };
