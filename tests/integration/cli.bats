@@ -51,7 +51,8 @@ help_options()
 
 man_options()
 {
-    sed -nE 's/^(\*--?[a-z-]+\*( _[A-Z-]+_)?)$/\1/p' "$MR_ROOT/docs/man/millrace-$1.1.scd" | tr -d '*_' | sort -u
+    # several on a line are separated by commas; FILE[:FUNCTION] is FILE
+    grep -E '^\*-' "$MR_ROOT/docs/man/millrace-$1.1.scd" | sed -e 's/, /\n/g' -e 's/\[.*//' | tr -d '*_' | sort -u
 }
 
 docs_options()
