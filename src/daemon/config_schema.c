@@ -27,27 +27,18 @@ static _Thread_local struct {
 
 // ---- complaints ----
 
-static void complain(int line, const char *format, va_list args)
+// Puts the place before what was said.
+static int at_line(int line)
 {
-    char what[MR_ERROR_MESSAGE_SIZE];
-
-    if (reading.code) {
-        return;
-    }
-    vsnprintf(what, sizeof(what), format, args);
-    reading.code = mr_error_set(reading.err, MR_ECONFIG, "%s:%d: %s", reading.path, line, what);
-}
-
-// Returns -1, which is a failure to libconfuse.
-static int __attribute__((format(printf, 2, 3))) refuse(const cfg_t *cfg, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    complain(cfg->line, format, args);
-    va_end(args);
+    mr_error_prefix(reading.err, "%s:%d", reading.path, line);
+    reading.code = MR_ECONFIG;
     return -1;
 }
+
+// Says what is wrong here, the first time only, with a format as for printf. Is -1, which is a
+// failure to libconfuse.
+#define REFUSE(cfg, ...) \
+    (reading.code ? -1 : (mr_error_set(reading.err, MR_ECONFIG, __VA_ARGS__), at_line((cfg)->line)))
 
 static void hint(const char *text)
 {
@@ -56,15 +47,17 @@ static void hint(const char *text)
 
 // ---- unknown keys ----
 
-static const char later[] = "http token schedule bridge concurrency depth_limit fair ordered "
-                            "overflow rate";
+// What interface and database know and this version does not do yet.
+static const char *const later_sections[] = {"http", "token", "schedule", "bridge", NULL};
+static const char *const later_settings[] = {"concurrency", "depth_limit", "fair", "ordered",
+                                             "overflow",    "rate",        NULL};
 
-static bool is_later(const char *key)
+static bool is_among(const char *const *names, const char *key)
 {
-    const char *at = strstr(later, key);
-    size_t length = strlen(key);
-
-    return at && (at == later || at[-1] == ' ') && (at[length] == ' ' || !at[length]);
+    while (*names && !str_equal(*names, key)) {
+        names++;
+    }
+    return *names;
 }
 
 static void hint_nearest(const cfg_t *cfg, const char *key)
@@ -93,21 +86,25 @@ static void hint_nearest(const cfg_t *cfg, const char *key)
 static void unknown_key(cfg_t *cfg, const char *key)
 {
     bool top = !cfg->title && str_equal(cfg->name, "root");
-    bool in_queue = str_equal(cfg->name, "queue");
 
-    if (is_later(key) && (top || in_queue)) {
-        refuse(cfg, "%s \"%s\" comes in a later version", top ? "section" : "setting", key);
+    if (top && is_among(later_sections, key)) {
+        REFUSE(cfg, "section \"%s\" comes in a later version", key);
         hint("Leave it out for now.");
-        return;
+    } else if (str_equal(cfg->name, "queue") && is_among(later_settings, key)) {
+        REFUSE(cfg, "setting \"%s\" comes in a later version", key);
+        hint("Leave it out for now.");
+    } else {
+        REFUSE(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
+               cfg->title ? " " : "", cfg->title ? cfg->title : "");
+        hint_nearest(cfg, key);
     }
-    refuse(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
-           cfg->title ? " " : "", cfg->title ? cfg->title : "");
-    hint_nearest(cfg, key);
 }
 
 // What libconfuse itself has to complain about.
 static void on_error(cfg_t *cfg, const char *format, va_list args)
 {
+    char what[MR_ERROR_MESSAGE_SIZE];
+
     if (reading.code) {
         return;
     }
@@ -115,7 +112,8 @@ static void on_error(cfg_t *cfg, const char *format, va_list args)
         unknown_key(cfg, va_arg(args, const char *));
         return;
     }
-    complain(cfg->line, format, args);
+    vsnprintf(what, sizeof(what), format, args);
+    REFUSE(cfg, "%s", what);
 }
 
 // ---- values ----
@@ -125,7 +123,7 @@ static void on_error(cfg_t *cfg, const char *format, va_list args)
 static int check_once(const cfg_t *cfg, cfg_opt_t *opt)
 {
     if (opt->def.boolean) {
-        return refuse(cfg, "\"%s\" is given twice", opt->name);
+        return REFUSE(cfg, "\"%s\" is given twice", opt->name);
     }
     opt->def.boolean = cfg_true;
     return 0;
@@ -137,7 +135,7 @@ static int read_text(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
         return -1;
     }
     if (!value[0]) {
-        refuse(cfg, "\"%s\" is empty", opt->name);
+        REFUSE(cfg, "\"%s\" is empty", opt->name);
         hint("Leave the key out, or give it a value.");
         return -1;
     }
@@ -147,7 +145,7 @@ static int read_text(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
 
 static int bad_time(const cfg_t *cfg, const cfg_opt_t *opt, const char *value, const char *units)
 {
-    refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+    REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
     mr_error_hint(reading.err, "Write a time with its unit: %s.", units);
     return -1;
 }
@@ -206,7 +204,7 @@ static int read_number(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *resu
         return -1;
     }
     if (!str_parse_int(value, ranges[row].min, ranges[row].max, &number)) {
-        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
         mr_error_hint(reading.err, "Write a whole number from %" PRId64 " to %" PRId64 ".",
                       ranges[row].min, ranges[row].max);
         return -1;
@@ -224,7 +222,7 @@ static int read_real(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
         return -1;
     }
     if (!value[0] || *end || !(number >= 0 && number <= 1e6)) {
-        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
         hint("Write a number, 0 or more.");
         return -1;
     }
@@ -240,7 +238,7 @@ static int read_bool(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
         return -1;
     }
     if (truth < 0) {
-        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
         hint("Write true or false.");
         return -1;
     }
@@ -256,7 +254,7 @@ static int read_format(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *resu
         return -1;
     }
     if (!log_parse_format(value, &format)) {
-        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
         hint("Write \"text\" or \"json\".");
         return -1;
     }
@@ -272,7 +270,7 @@ static int read_level(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *resul
         return -1;
     }
     if (!log_parse_level(value, &level)) {
-        refuse(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
+        REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
         hint("Write \"debug\", \"info\", \"warning\" or \"error\".");
         return -1;
     }
@@ -380,7 +378,7 @@ static void fill_queue_keys(void)
 static int check_title(const cfg_t *section)
 {
     if (str_empty(section->title) || strlen(section->title) > CONFIG_NAME_MAX) {
-        refuse(section, "a %s needs a name of 1 to %d bytes", section->name, CONFIG_NAME_MAX);
+        REFUSE(section, "a %s needs a name of 1 to %d bytes", section->name, CONFIG_NAME_MAX);
         return -1;
     }
     return 0;
@@ -397,21 +395,21 @@ static int check_worker(cfg_t *cfg, cfg_opt_t *opt)
         return -1;
     }
     if (cfg_size(section, "queue") == 0) {
-        refuse(section, "worker %s has no queue", section->title);
+        REFUSE(section, "worker %s has no queue", section->title);
         hint("Add queue = \"NAME\".");
         return -1;
     }
     for (int kind = 0; kind < CONFIG_HANDLERS; kind++) {
         const char *key = config_handler_keys[kind];
         if (cfg_size(section, key) > 0 && first) {
-            refuse(section, "worker %s has two handlers: %s and %s", section->title, first, key);
+            REFUSE(section, "worker %s has two handlers: %s and %s", section->title, first, key);
             hint("A worker has one handler; write a second worker for the other.");
             return -1;
         }
         first = cfg_size(section, key) > 0 ? key : first;
     }
     if (!first) {
-        refuse(section, "worker %s has no handler", section->title);
+        REFUSE(section, "worker %s has no handler", section->title);
         hint("Add one of exec, run, http, sql, plugin.");
         return -1;
     }
@@ -426,7 +424,7 @@ static int check_named(cfg_t *cfg, cfg_opt_t *opt)
 
 int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_error *err)
 {
-    struct mr_error ignored;
+    struct mr_error ignored = {0};
 
     reading.path = path;
     reading.err = err ? err : &ignored;

@@ -13,14 +13,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/str.h"
 
 void notify_supervisor(const char *status)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    if (str_empty(path) || strlen(path) >= sizeof(address.sun_path)) {
+    if (!path || !path[0] || strlen(path) >= sizeof(address.sun_path)) {
         return;
     }
     memcpy(address.sun_path, path, strlen(path));

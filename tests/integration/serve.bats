@@ -71,10 +71,10 @@ END
     daemon serve serve -c conf --pid-file pid
     wait_until 20 logged serve 'serve.ready: ready'
     logged serve 'serve.start: millrace .* starts \(version=.* roles=work,maintain config=conf workers=2 pid='
-    [ "$(cat pid)" -eq "${daemon_pid[serve]}" ]
+    [ "$(cat pid)" -eq "$(pid_of serve)" ]
     run "$MR_BIN" serve -c conf --pid-file pid
     [ "$status" -eq 1 ]
-    [[ $output == *"process ${daemon_pid[serve]} runs already"* ]]
+    [[ $output == *"process $(pid_of serve) runs already"* ]]
     wait_until 20 jobs_are "$q" completed 20
     wait_until 20 jobs_are "${q}b" completed 20
     [ "$(count_logged serve 'worker.connected.*worker=one')" -eq 1 ]
@@ -247,6 +247,29 @@ some_completed()
     ended serve
     [ "$status" -eq 1 ]
     jobs_are "$q" running 1
+}
+
+# Writes what comes to the datagram socket "notify" to the file "notified".
+listen_notify()
+{
+    perl -MIO::Socket::UNIX -e '$| = 1;
+        my $s = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "notify") or die;
+        while (defined $s->recv(my $text, 1000)) { print "$text\n" }' >notified 3>&- &
+    listener=$!
+    wait_until 10 [ -S notify ]
+}
+
+@test "systemd is told" {
+    listen_notify
+    echo "worker w { queue = \"$q\" run = \"true\" }" >conf
+    NOTIFY_SOCKET=$PWD/notify daemon serve serve -c conf
+    wait_until 20 grep -qx READY=1 notified
+    signal serve HUP
+    wait_until 20 logged serve serve.reloaded
+    stop serve
+    wait_until 20 grep -qx STOPPING=1 notified
+    kill "$listener"
+    [ "$(grep -v '^MONOTONIC_USEC=[0-9]*$' notified | tr '\n' ' ')" = 'READY=1 RELOADING=1 READY=1 STOPPING=1 ' ]
 }
 
 @test "logs as JSON lines" {

@@ -101,7 +101,7 @@ END
 }
 
 @test "JSON logs are JSON, line by line" {
-    local line lines=0
+    local line count=0
     enqueue 3 "$q"
     MILLRACE_LOG=json MILLRACE_LOG_LEVEL=debug daemon w work "$q" --until-empty \
         --run "sh -c 'printf \"\\377 \\\"quoted\\\" \\t\\n\" >&2; exit 1'"
@@ -110,9 +110,9 @@ END
     while IFS= read -r line; do
         psql -X -q -A -t -v ON_ERROR_STOP=1 -v line="$line" <<<"select (:'line'::jsonb) ?& array['time', 'level', 'event', 'message']" |
             grep -qx t
-        lines=$((lines + 1))
+        count=$((count + 1))
     done <w.log
-    [ "$lines" -ge 4 ]
+    [ "$count" -ge 4 ]
     grep -q '"event":"worker.failed"' w.log
 }
 

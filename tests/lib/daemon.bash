@@ -11,6 +11,11 @@
 
 declare -gA daemon_pid
 
+pid_of()
+{
+    printf '%s\n' "${daemon_pid[$1]}"
+}
+
 daemon()
 {
     local name=$1
@@ -47,6 +52,7 @@ gone()
 }
 
 # Fails when it does not end within a minute.
+# shellcheck disable=SC2034 # status is for the test, as after run
 ended()
 {
     status=0
