@@ -30,7 +30,7 @@ struct pool_options {
 // Fails with MR_ENOMEM, MR_EIO (descriptors, threads).
 int pool_new(const struct pool_options *options, struct pool **ret, struct mr_error *err);
 
-// Readable when something can be collected.
+// Readable when something can be collected; where pieces are short, not for every one of them.
 int pool_fd(const struct pool *pool);
 
 void pool_submit(struct pool *pool, struct pool_work *work);

@@ -152,6 +152,84 @@ static void joins_without_beginning(void **state)
     pool_free(NULL);
 }
 
+// Short pieces, so that threads take handfuls.
+static void warm_up(struct pool *pool, struct piece *pieces, int count)
+{
+    for (int i = 0; i < count; i++) {
+        submit(pool, &pieces[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        (void)await_piece(pool);
+        pieces[i].ran = 0;
+    }
+}
+
+enum { MANY = 300 };
+
+static void submit_all(struct pool *pool, struct piece *pieces)
+{
+    struct pool_work *works[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        pieces[i].ran = 0;
+        works[i] = &pieces[i].work;
+    }
+    pool_submit_many(pool, works, MANY);
+}
+
+// A piece that is long after all holds up nobody: neither those before it in its handful nor
+// those behind it.
+static void long_ones_hold_up_nobody(void **state)
+{
+    struct pool *pool = make_pool(2);
+    struct piece *pieces = calloc(MANY, sizeof(*pieces));
+    atomic_bool gate = false;
+
+    (void)state;
+    warm_up(pool, pieces, MANY);
+    pieces[5].gate = &gate;
+    submit_all(pool, pieces);
+    for (int i = 0; i < MANY - 1; i++) {
+        assert_ptr_not_equal(await_piece(pool), &pieces[5]);
+    }
+    assert_null(pool_collect(pool));
+    atomic_store(&gate, true);
+    assert_ptr_equal(await_piece(pool), &pieces[5]);
+    free(pieces);
+    pool_free(pool);
+}
+
+// What a thread has in its hand but has not begun can be withdrawn; what has ended is there.
+static void handfuls_are_open(void **state)
+{
+    struct pool *pool = make_pool(1);
+    struct piece *pieces = calloc(MANY, sizeof(*pieces));
+    atomic_bool gate = false;
+
+    (void)state;
+    warm_up(pool, pieces, MANY);
+    pieces[3].gate = &gate;
+    submit_all(pool, pieces);
+    while (atomic_load(&pieces[3].ran) == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(pool_collect(pool), &pieces[i]);
+    }
+    assert_null(pool_collect(pool));
+    for (int i = MANY - 1; i > 3; i--) {
+        assert_true(pool_withdraw(pool, &pieces[i].work));
+    }
+    assert_false(pool_withdraw(pool, &pieces[3].work));
+    atomic_store(&gate, true);
+    assert_ptr_equal(await_piece(pool), &pieces[3]);
+    for (int i = 4; i < MANY; i++) {
+        assert_int_equal(pieces[i].ran, 0);
+    }
+    free(pieces);
+    pool_free(pool);
+}
+
 static atomic_int begun, ended;
 
 static void *begin_thread(void *arg)
@@ -185,10 +263,9 @@ static void threads_have_a_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_once),
-        cmocka_unit_test(withdraws_what_has_not_begun),
-        cmocka_unit_test(joins_without_beginning),
-        cmocka_unit_test(threads_have_a_state),
+        cmocka_unit_test(everything_once),         cmocka_unit_test(withdraws_what_has_not_begun),
+        cmocka_unit_test(joins_without_beginning), cmocka_unit_test(long_ones_hold_up_nobody),
+        cmocka_unit_test(handfuls_are_open),       cmocka_unit_test(threads_have_a_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

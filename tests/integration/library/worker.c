@@ -223,8 +223,9 @@ static void worker_says_nonsense(void)
 
 // ---- stopping ----
 
-// A gate that handlers wait at.
+// A gate that handlers wait at, once so many have passed.
 struct gate {
+    int pass;
     atomic_int arrived;
     atomic_bool open;
 };
@@ -235,7 +236,9 @@ static int wait_at_gate(const mr_claimed_job *job, mr_outcome *outcome, void *ar
 
     (void)job;
     (void)outcome;
-    atomic_fetch_add(&gate->arrived, 1);
+    if (atomic_fetch_add(&gate->arrived, 1) < gate->pass) {
+        return 0;
+    }
     while (!atomic_load(&gate->open)) {
         pause_ms(1);
     }
@@ -252,22 +255,27 @@ static void await_arrival(struct gate *gate, int count)
     }
 }
 
-// Two run, the rest waits in memory: that goes back at once, and the two may end.
+// Short jobs first, so that the worker takes some ahead; then two run, and the rest waits in
+// memory: that goes back at once, and the two may end.
 static void worker_stops(void)
 {
+    enum { PASS = 40, REST = 30 };
     mr_conn *conn = open_conn();
-    struct gate gate = {0};
+    struct gate gate = {.pass = PASS};
     mr_worker_options options = worker_options("w stops", wait_at_gate, &gate);
     struct running running;
     int64_t deadline_ms = now_ms() + 30000;
 
-    enqueue_plain(conn, "w stops", 8);
+    enqueue_plain(conn, "w stops", PASS + REST);
     options.concurrency = 2;
     start(&running, &options);
-    await_arrival(&gate, 2);
+    await_arrival(&gate, PASS + 2);
+    while (counts_of(running.worker).running <= 2) {
+        CHECK(now_ms() < deadline_ms);
+    }
     mr_worker_stop(running.worker);
     mr_worker_stop(running.worker);
-    while (depth_of(conn, "w stops") != 6) {
+    while (depth_of(conn, "w stops") != REST - 2) {
         CHECK(now_ms() < deadline_ms);
     }
     CHECK_NUMBER(counts_of(running.worker).running, 2);
@@ -275,12 +283,17 @@ static void worker_stops(void)
     atomic_store(&gate.open, true);
     await_end(&running);
     CHECK_NUMBER(running.code, 0);
-    CHECK_NUMBER(counts_of(running.worker).completed, 2);
-    CHECK_NUMBER(counts_of(running.worker).released, 6);
-    CHECK_NUMBER(gate.arrived, 2);
-    mr_batch *batch = claim_some(conn, "w stops", 10);
-    CHECK_NUMBER(mr_batch_job(batch, 0)->attempt, 1);
-    mr_batch_free(batch);
+    CHECK_NUMBER(counts_of(running.worker).completed, PASS + 2);
+    CHECK(counts_of(running.worker).released > 0);
+    CHECK_NUMBER(counts_of(running.worker).released,
+                 counts_of(running.worker).claimed - (PASS + 2));
+    CHECK_NUMBER(gate.arrived, PASS + 2);
+    for (int left = REST - 2; left > 0;) {
+        mr_batch *batch = claim_some(conn, "w stops", 100);
+        CHECK_NUMBER(mr_batch_job(batch, 0)->attempt, 1);
+        left -= (int)mr_batch_count(batch);
+        mr_batch_free(batch);
+    }
     mr_worker_free(running.worker);
     mr_conn_free(conn);
 }
