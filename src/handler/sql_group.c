@@ -391,24 +391,25 @@ static int batch_params(struct run *run, int from, int to, struct call *params,
                         struct mr_error *err)
 {
     const char **texts = calloc((size_t)(to - from), sizeof(*texts));
-    struct buf *bufs = calloc((size_t)(to - from), sizeof(*bufs));
-    int code = texts && bufs ? 0 : mr_error_set(err, MR_ENOMEM, "out of memory");
+    AUTO_BUF all;
 
-    for (int i = 0; code == 0 && i < to - from; i++) {
-        buf_init(&bufs[i], JOB_TEXT_MAX);
-        job_text_json(run->group->jobs[from + i].held->job, &bufs[i]);
-        texts[i] = buf_peek(&bufs[i]);
-        code = buf_status(&bufs[i], err);
+    buf_init(&all, CALL_SIZE_MAX);
+    for (int i = from; i < to; i++) {
+        job_text_json(run->group->jobs[i].held->job, &all);
+        buf_add(&all, "", 1);
     }
-    if (code == 0) {
+    int code = texts ? buf_status(&all, err) : mr_error_set(err, MR_ENOMEM, "out of memory");
+    const char *text = buf_peek(&all);
+    for (int i = 0; texts && code == 0 && i < to - from; i++) {
+        texts[i] = text;
+        text += strlen(text) + 1;
+    }
+    if (texts && code == 0) {
         call_json_array(params, texts, (size_t)(to - from));
+        code = call_status(params, err);
     }
-    for (int i = 0; bufs && i < to - from; i++) {
-        buf_done(&bufs[i]);
-    }
-    free(bufs);
     free(texts);
-    return code ? code : call_status(params, err);
+    return code;
 }
 
 static int call_batch(struct run *run, int from, int to, struct mr_error *err)
