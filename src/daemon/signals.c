@@ -38,6 +38,13 @@ static void on_signal(uv_signal_t *watcher, int number)
     signals->hooks.stop(signals->hooks.arg);
 }
 
+static bool is_ignored(int number)
+{
+    struct sigaction present;
+
+    return sigaction(number, NULL, &present) == 0 && present.sa_handler == SIG_IGN;
+}
+
 void signals_init(struct signals *signals, uv_loop_t *loop, const struct signals_hooks *hooks)
 {
     signals->hooks = *hooks;
@@ -47,7 +54,9 @@ void signals_init(struct signals *signals, uv_loop_t *loop, const struct signals
     for (size_t i = 0; i < WATCHED; i++) {
         uv_signal_init(loop, &signals->watchers[i]);
         signals->watchers[i].data = signals;
-        uv_signal_start(&signals->watchers[i], on_signal, watched[i]);
+        if (watched[i] != SIGHUP || hooks->reload || !is_ignored(SIGHUP)) {
+            uv_signal_start(&signals->watchers[i], on_signal, watched[i]);
+        }
         uv_unref((uv_handle_t *)&signals->watchers[i]);
     }
     uv_timer_init(loop, &signals->limit);

@@ -12,8 +12,9 @@
 #include <uv.h>
 
 struct signals_hooks {
-    void (*stop)(void *arg);   // once
-    void (*reload)(void *arg); // NULL: SIGHUP ends, as it does for a program on a terminal
+    void (*stop)(void *arg); // once
+    // NULL: SIGHUP ends, as it does for a program on a terminal, unless it is ignored (nohup).
+    void (*reload)(void *arg);
     void *arg;
 };
 
@@ -26,7 +27,7 @@ struct signals {
 
 // How long after the grace period the process waits for what does not end (a function of a
 // plug-in cannot be stopped) before it ends without it.
-#define SIGNALS_MARGIN_MS 10000
+#define SIGNALS_MARGIN_MS 7000
 
 // Watches from now on and ignores SIGPIPE. Does not keep the loop alive.
 void signals_init(struct signals *signals, uv_loop_t *loop, const struct signals_hooks *hooks);

@@ -134,7 +134,7 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
         return;
     case WORKER_UNREACHABLE: unreachable(station, err); return;
     case WORKER_LEASE_LOST:
-        log_event(station, LEVEL_WARNING, "worker.lease_lost", held, "the work is dropped", err);
+        log_event(station, LEVEL_WARNING, "worker.lease_lost", held, err->message, NULL);
         return;
     case WORKER_REFUSED:
         log_event(station, LEVEL_WARNING, "worker.refused", held, "an outcome was refused", err);

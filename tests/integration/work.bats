@@ -203,6 +203,24 @@ two_started()
     touch go
 }
 
+@test "a closed terminal ends it, unless it was started with nohup" {
+    daemon w work "$q" --run true
+    wait_until 20 logged w worker.connected
+    signal w HUP
+    ended w
+    [ "$status" -eq 0 ]
+    trap '' HUP
+    daemon n work "$q" --run true
+    trap - HUP
+    wait_until 20 logged n worker.connected
+    signal n HUP
+    enqueue 1 "$q"
+    wait_until 20 jobs_are "$q" completed 1
+    signal n TERM
+    ended n
+    [ "$status" -eq 0 ]
+}
+
 @test "an open breaker claims nothing and burns no attempt; a probe closes it" {
     cat >flaky.sh <<'END'
 #!/bin/sh
