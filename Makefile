@@ -8,9 +8,17 @@ export SANITIZE WERROR PREFIX
 export MR_BUILD := $(BUILD)
 
 .DEFAULT_GOAL := build
-.PHONY: build build-tests check test soak bench lint format install clean help
+.PHONY: run stop build build-tests check test soak bench lint format install clean help
 # The targets drive parallel tools themselves.
 .NOTPARALLEL:
+
+run: ## start a private PostgreSQL and the daemon, show a demo; leaves them running
+	@tools/deps build run
+	@tools/build $(BUILD)
+	@tools/run start
+
+stop: ## stop what make run has started
+	@tools/run stop
 
 build: ## compile the program to build/millrace (the default)
 	@tools/deps build
