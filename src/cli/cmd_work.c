@@ -178,9 +178,10 @@ static void print_summary(const mr_worker_counts *counts, int64_t took_ms)
 static void print_json(const mr_worker_counts *counts, int64_t took_ms)
 {
     printf("{\"completed\":%" PRId64 ",\"failed\":%" PRId64 ",\"requeued\":%" PRId64
-           ",\"released\":%" PRId64 ",\"lost\":%" PRId64 ",\"seconds\":%.3f}\n",
+           ",\"released\":%" PRId64 ",\"lost\":%" PRId64 ",\"reconnects\":%" PRId64
+           ",\"seconds\":%.3f}\n",
            counts->completed, counts->failed, counts->requeued, counts->released, counts->lost,
-           (double)took_ms / 1000);
+           counts->reconnects, (double)took_ms / 1000);
 }
 
 static int work_run(struct work *work)

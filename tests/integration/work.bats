@@ -78,7 +78,7 @@ END
     run --separate-stderr work --json --until-empty --run true "$q"
     [ "$status" -eq 0 ]
     [ "$(sql "select ('$output'::jsonb - 'seconds')")" = \
-        '{"lost": 0, "failed": 0, "released": 0, "requeued": 0, "completed": 3}' ]
+        '{"lost": 0, "failed": 0, "released": 0, "requeued": 0, "completed": 3, "reconnects": 0}' ]
 }
 
 @test "options before the queue, a name, a lease of its own" {
