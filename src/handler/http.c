@@ -235,7 +235,7 @@ static void judge(struct transfer *transfer, CURLcode code, struct outcome *ret)
 
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     enum verdict verdict = verdict_of(status);
-    if (status >= 200 && verdict != VERDICT_GOOD) {
+    if (verdict != VERDICT_GOOD && (status >= 200 || code == 0)) {
         fail_by_status(transfer, status, verdict, ret);
     } else if (code) {
         fail_by_trouble(transfer, code, ret);

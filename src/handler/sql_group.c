@@ -255,12 +255,21 @@ static int add_savepoint(struct run *run, struct sql_step *steps, int count)
     return count;
 }
 
+// A statement that was cancelled after its time says so.
+static void tell_timeout(int code, int64_t began_ms, int64_t timeout_ms, struct mr_error *err)
+{
+    if (code == MR_ETIMEOUT && timeout_ms > 0 && clock_ms() - began_ms >= timeout_ms) {
+        mr_error_prefix(err, "timed out after %lld ms", (long long)timeout_ms);
+    }
+}
+
 // Calls the function under a savepoint and a timeout.
 static int call_function(struct run *run, const char *statement, const struct call *params,
                          int64_t timeout_ms, PGresult **ret, struct mr_error *err)
 {
     struct sql_step steps[SQL_STEPS_MAX];
     char statement_timeout[64], lock_timeout[64];
+    int64_t began_ms = clock_ms();
 
     if (sql_session_stopped(run->session)) {
         return mr_error_set(err, MR_ETIMEOUT, "stopped");
@@ -276,9 +285,7 @@ static int call_function(struct run *run, const char *statement, const struct ca
     steps[count++] = (struct sql_step){statement, params};
     int code = sql_session_run(run->session, steps, count, limit_of(timeout_ms), ret, err);
     run->savepoint = code ? SAVEPOINT_UNDO : SAVEPOINT_RELEASE;
-    if (code == MR_ETIMEOUT && timeout_ms > 0) {
-        mr_error_prefix(err, "timed out after %lld ms", (long long)timeout_ms);
-    }
+    tell_timeout(code, began_ms, timeout_ms, err);
     return code;
 }
 
@@ -464,9 +471,10 @@ static int run_batches(struct run *run, int from, int to, struct mr_error *err)
 
 // ---- the transaction ----
 
+// With a snapshot for the whole transaction every heartbeat would be a conflict.
 static int begin(struct run *run, struct mr_error *err)
 {
-    const struct sql_step step = {"begin", NULL};
+    const struct sql_step step = {"begin isolation level read committed", NULL};
     int code = sql_session_connect(run->session, err);
 
     run->savepoint = SAVEPOINT_NONE;
@@ -669,10 +677,9 @@ static int call_procedure(struct run *run, struct sql_job *job, struct mr_error 
     int code = buf_status(&text, err);
     code = code ? code : sql_session_connect(run->session, err);
     if (code == 0) {
+        int64_t began_ms = clock_ms();
         code = sql_session_run(run->session, &step, 1, timeout_ms, &result, err);
-        if (code == MR_ETIMEOUT && timeout_ms > 0) {
-            mr_error_prefix(err, "timed out after %lld ms", (long long)timeout_ms);
-        }
+        tell_timeout(code, began_ms, timeout_ms, err);
     }
     if (code == 0) {
         code = read_value(job, result, true, err);
