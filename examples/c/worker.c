@@ -33,13 +33,14 @@ static int handle(const mr_claimed_job *job, mr_outcome *outcome, void *arg)
 int main(int argc, char **argv)
 {
     mr_worker_options options = MR_WORKER_OPTIONS_INIT;
+    struct sigaction action = {.sa_handler = on_signal};
     mr_error err;
 
     options.queue = argc > 1 ? argv[1] : "default";
     options.handler = handle;
     if (mr_worker_new(&options, &worker, &err) == 0) {
-        signal(SIGTERM, on_signal);
-        signal(SIGINT, on_signal);
+        sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGINT, &action, NULL);
         if (mr_worker_run(worker, &err) == 0) {
             mr_worker_free(worker);
             return 0;

@@ -108,6 +108,10 @@ static void on_answer(void *arg, PGresult *result, const struct mr_error *err)
     } else {
         reply_fail(reply, err);
     }
+    if (reply->code == MR_EREADONLY) {
+        // a standby: the primary may be at another address of the dsn by now
+        wire_reset(reply->conn->wire);
+    }
     deliver(reply->conn, reply);
 }
 

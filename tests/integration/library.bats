@@ -53,6 +53,10 @@ teardown_file()
     "$DRIVER" reconnects breaks_under_way
 }
 
+@test "a session that became read-only is not kept" {
+    "$DRIVER" read_only
+}
+
 @test "no call takes longer than its time" {
     "$DRIVER" times_out
 }

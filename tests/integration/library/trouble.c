@@ -161,6 +161,30 @@ static void times_out(void)
     mr_conn_free(conn);
 }
 
+// As after a failover: the session that was refused is not kept. Through a session that looks
+// for another primary with each new connection this leads to the new one.
+static void read_only(void)
+{
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    char statement[300];
+
+    job.kind = "k";
+    job.queue = "read only";
+    snprintf(statement, sizeof(statement),
+             "alter database %s set default_transaction_read_only = on", PQdb(session));
+    session_run(session, statement);
+    session_run(session, TERMINATE);
+    CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EREADONLY);
+    snprintf(statement, sizeof(statement), "alter database %s reset default_transaction_read_only",
+             PQdb(session));
+    session_run(session, statement);
+    CHECK_OK(mr_enqueue(conn, &job, NULL, &err));
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 static void run_command(const char *variable)
 {
     CHECK(system(getenv(variable)) == 0); // NOLINT(cert-env33-c)
@@ -223,6 +247,7 @@ const struct driver_case trouble_cases[] = {
     {"reconnects", reconnects},
     {"breaks_under_way", breaks_under_way},
     {"times_out", times_out},
+    {"read_only", read_only},
     {"server_restarts", server_restarts},
     {"waits_for_the_server", waits_for_the_server},
     {0},
