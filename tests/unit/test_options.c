@@ -26,6 +26,7 @@ static const struct option_row rows[] = {
     {"number", OPTION_NUMBER, &number, "NUMBER", "a number (0)"},
     {"span", OPTION_SPAN, &span_ms, "TIME", "a longer time (none)"},
     {"real", OPTION_REAL, &real, "NUMBER", "a share (0)"},
+    {"t", OPTION_STRING, &text, "TEXT", "a text (none)"},
     {0},
 };
 
@@ -76,6 +77,19 @@ static void options_and_arguments_mix(void **state)
     assert_string_equal(words[first + 2], "last");
     assert_int_equal(parse("cmd -", NULL), 1);
     assert_int_equal(parse("cmd", NULL), 1);
+}
+
+static void a_letter_has_one_dash(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("cmd -t x --flag", NULL), 4);
+    assert_string_equal(text, "x");
+    assert_int_equal(parse("cmd -t=y", NULL), 2);
+    assert_string_equal(text, "y");
+    assert_int_equal(parse("cmd --t x", NULL), MR_EUSAGE);
+    assert_int_equal(parse("cmd -text x", NULL), MR_EUSAGE);
+    assert_int_equal(parse("cmd -x", NULL), MR_EUSAGE);
+    assert_int_equal(parse("cmd -t", NULL), MR_EUSAGE);
 }
 
 static void dashes_end_options(void **state)
@@ -135,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_types),
         cmocka_unit_test(options_and_arguments_mix),
+        cmocka_unit_test(a_letter_has_one_dash),
         cmocka_unit_test(dashes_end_options),
         cmocka_unit_test(wrong_usage),
         cmocka_unit_test(nearest_option_is_hinted),
