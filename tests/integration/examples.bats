@@ -30,6 +30,8 @@ handler_of()
     case $1 in
     bash) handler=(--run "$handlers/bash/charge.sh {id} --amount={args.amount}") ;;
     python) handler=(--exec "$handlers/python/charge.py") ;;
+    sql) handler=(--sql shop.charge) ;;
+    c) handler=(--plugin ./charge.so) ;;
     esac
 }
 
@@ -70,12 +72,12 @@ same_fates()
     handler_of "$1"
     paid=$(enqueue '{"amount": 5}')
     refused=$(enqueue '{"amount": -1}')
-    slow=$(enqueue '{"amount": 5, "sleep": 600}')
+    slow=$(enqueue "{\"amount\": 5, \"sleep\": ${slow_for:-600}}")
     waited=$(enqueue '{"amount": 7, "wait_once": true}')
     work_off "$q"
     story_is "$paid" 'completed|completed|'
     story_is "$refused" 'failed dead|dead|*amount must be positive, not -1*'
-    story_is "$slow" 'failed dead|dead|*timed out*'
+    story_is "$slow" "${slow_story:-failed dead|dead|*timed out*}"
     story_is "$waited" 'requeued completed|completed|'
     [ "$(sql "select millrace.job($paid) -> 'result' ->> 'charged'")" = 5 ]
     [ "$(sql "select millrace.job($waited) ->> 'attempt'")" = 1 ]
@@ -90,4 +92,20 @@ same_fates()
 
 @test "Python, a child that stays" {
     same_fates python
+}
+
+@test "SQL, a function in the transaction that completes" {
+    psql -X -q -v ON_ERROR_STOP=1 -f "$handlers/sql/charge.sql"
+    same_fates sql
+    # one row for each job that completed, none for the others
+    [ "$(sql "select string_agg(amount::text, ',' order by job) from shop.charge_log")" = 5,7 ]
+}
+
+# As users build it; -Werror because they would see the warnings.
+@test "C, a function in a shared object" {
+    ${CC:-cc} -shared -fPIC -Wall -Wextra -Werror -I "$MR_ROOT/include" -o charge.so "$handlers/c/charge.c" -ljansson
+    # which nobody can stop: it is told of, and ends by itself
+    slow_for=4 slow_story='completed|completed|'
+    same_fates c
+    grep -q plugin.overdue "$BATS_TEST_TMPDIR/log"
 }
