@@ -45,10 +45,10 @@ anchors()
     [ $bad -eq 0 ]
 }
 
-@test "targets of make named in the text exist, but for the one that is announced" {
+@test "targets of make named in the text exist" {
     local target
     for target in $(pages | xargs grep -ohE '`make [a-z]+' | sed 's/.* //' | sort -u); do
-        [ "$target" = run ] || grep -qE "^$target:" "$MR_ROOT/Makefile" || { echo "no make $target"; return 1; }
+        grep -qE "^$target:" "$MR_ROOT/Makefile" || { echo "no make $target"; return 1; }
     done
     grep -q 'make test' "$MR_ROOT/README.md"
     grep -q 'make run' "$MR_ROOT/README.md"
