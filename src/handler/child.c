@@ -531,7 +531,7 @@ static int make_pipes(struct child *child, int *theirs)
     return 0;
 }
 
-static int start(struct child *child, const struct child_options *options, int *theirs)
+static int start(struct child *child, const struct child_options *options, const int *theirs)
 {
     uv_stdio_container_t stdio[PIPES];
     uv_process_options_t process = {

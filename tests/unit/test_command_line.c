@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,19 +145,17 @@ static void too_long_a_value(void **state)
     struct mr_error err = {0};
     char **argv = NULL;
     mr_claimed_job big = job;
-    char *args = malloc(COMMAND_WORD_MAX + 100);
-    size_t len = COMMAND_WORD_MAX + 1;
+    enum { SIZE = COMMAND_WORD_MAX + 100 };
+    char *args = malloc(SIZE);
 
     (void)state;
-    memcpy(args, "{\"x\":\"", 6);
-    memset(args + 6, 'x', len);
-    memcpy(args + 6 + len, "\"}", 3);
+    snprintf(args, SIZE, "{\"x\":\"%0*d\"}", COMMAND_WORD_MAX + 1, 0);
     big.args = args;
     assert_int_equal(command_line_new("a {args.x}", true, &line, &err), 0);
     assert_int_equal(command_line_argv(line, &big, &argv, &err), MR_EINVALID);
     assert_string_equal(err.message,
                         "args.x is too long for an argument (the job is on standard input, too)");
-    memcpy(args + 6 + len - 1, "\"}", 3);
+    snprintf(args, SIZE, "{\"x\":\"%0*d\"}", COMMAND_WORD_MAX, 0);
     assert_int_equal(command_line_argv(line, &big, &argv, &err), 0);
     assert_int_equal(strlen(argv[1]), COMMAND_WORD_MAX);
     free(argv);

@@ -153,9 +153,7 @@ static void a_child_that_does_not_read_holds_little(void **state)
     trial_open(&trial, HANDLER_EXEC, SCRIPT(""), 1, 0);
     warm_up();
     trial_start(&trial, 1, "hold");
-    memset(args, ' ', SIZE);
-    memcpy(args, "{\"do\": \"nothing\"", 16);
-    memcpy(args + SIZE - 2, "}", 2);
+    snprintf(args, SIZE, "{\"do\": \"nothing\"%*s}", SIZE - 20, "");
     while (trial_room(&trial) > 0) {
         trial_start_args(&trial, 2 + sent++, args);
         assert_true(sent < 10);
