@@ -39,7 +39,8 @@ struct lease {
     const char *text;       // borrowed from the batch
     struct held_job *helds; // one for each job
     int count;
-    int open; // jobs not settled yet
+    int open;    // jobs not settled yet
+    int dropped; // of these: nobody waits for their outcome
     int64_t length_ms;
     int64_t beat_at_ms; // next heartbeat
     bool beating;       // one is under way

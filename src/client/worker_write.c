@@ -29,6 +29,7 @@ static void lease_lose(struct worker *worker, struct lease *lease, const struct 
         struct held_job *held = &lease->helds[i];
         if (!held->settled && !held->dropped) {
             held->dropped = true;
+            lease->dropped++;
             if (worker->ops.drop) {
                 worker->ops.drop(worker->arg, held);
             }
@@ -50,7 +51,8 @@ static void beaten(void *arg, PGresult *result, const struct mr_error *err)
     free(arg);
     beat.lease->beating = false;
     beat.lease->beat_at_ms = now_ms + beat.lease->length_ms / (err ? 10 : 3);
-    if (err && err->code == MR_ELEASE && beat.lease->open > 0 && !beat.lease->lost) {
+    if (err && err->code == MR_ELEASE && beat.lease->open > beat.lease->dropped &&
+        !beat.lease->lost) {
         lease_lose(beat.worker, beat.lease, err);
     }
 }
@@ -76,7 +78,7 @@ static void send_beat(struct worker *worker, struct lease *lease)
 
 static bool needs_beats(const struct lease *lease)
 {
-    return lease->open > 0 && !lease->lost && !lease->beating;
+    return lease->open > lease->dropped && !lease->lost && !lease->beating;
 }
 
 // ---- what a write was about, and its answer ----
@@ -445,6 +447,7 @@ void worker_release(struct worker *worker, struct lease *lease)
             continue;
         }
         held->dropped = true;
+        lease->dropped++;
         outcome_init(&outcome);
         outcome_release(&outcome);
         add_entry(lease, held->job->id, &outcome);
@@ -462,6 +465,7 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
     lease->open--;
     worker_count(&worker->counts.running, -1);
     if (held->dropped) {
+        lease->dropped--;
         outcome_done(outcome);
         outcome_init(outcome);
     } else if (outcome->kind == OUTCOME_ELSEWHERE) {
