@@ -18,8 +18,6 @@
 #include "base/str.h"
 #include "daemon/proc.h"
 
-extern char **environ;
-
 // How long orphans may take to end when they are asked to.
 #define ORPHANS_END_MS 2000
 
