@@ -104,7 +104,7 @@ static void path_of(const struct trial *trial, const char *name, char *out, size
 
 static bool has_file(struct trial *trial, const void *name)
 {
-    char path[128];
+    char path[TRIAL_PATH_SIZE];
     struct stat info;
 
     path_of(trial, name, path, sizeof(path));
@@ -150,7 +150,7 @@ void trial_wait_gone(struct trial *trial, pid_t pid)
 
 static bool is_written(struct trial *trial, const void *name)
 {
-    char path[128];
+    char path[TRIAL_PATH_SIZE];
     struct stat info;
 
     path_of(trial, name, path, sizeof(path));
@@ -159,7 +159,7 @@ static bool is_written(struct trial *trial, const void *name)
 
 pid_t trial_pid(struct trial *trial, const char *name)
 {
-    char path[128];
+    char path[TRIAL_PATH_SIZE];
     int pid = 0;
 
     run_until(trial, is_written, name, name);
@@ -173,7 +173,7 @@ pid_t trial_pid(struct trial *trial, const char *name)
 
 void trial_write_file(struct trial *trial, const char *name, const char *text)
 {
-    char path[128];
+    char path[TRIAL_PATH_SIZE];
 
     path_of(trial, name, path, sizeof(path));
     FILE *file = fopen(path, "w");
@@ -341,7 +341,8 @@ void trial_open(struct trial *trial, enum handler_kind kind, const char *target,
     struct mr_error err = {0};
 
     memset(trial, 0, sizeof(*trial));
-    snprintf(trial->folder, sizeof(trial->folder), "/tmp/trial.XXXXXX");
+    const char *scratch = getenv("MR_SCRATCH"); // of tests/run, which removes it
+    snprintf(trial->folder, sizeof(trial->folder), "%s/trial.XXXXXX", scratch ? scratch : "/tmp");
     assert_non_null(mkdtemp(trial->folder));
     trial->log_fd = memfd_create("log", MFD_CLOEXEC);
     assert_true(trial->log_fd >= 0);
@@ -367,7 +368,7 @@ static bool is_closed(struct trial *trial, const void *what)
 
 static void remove_folder(const struct trial *trial)
 {
-    char command[128];
+    char command[TRIAL_PATH_SIZE + 16];
 
     snprintf(command, sizeof(command), "rm -r %s", trial->folder);
     assert_int_equal(system(command), 0);

@@ -15,6 +15,7 @@
 
 enum {
     TRIAL_JOBS = 1000,
+    TRIAL_PATH_SIZE = 512,
     TRIAL_DEADLINE_MS = 30000, // nothing that a test waits for takes longer
 };
 
@@ -37,7 +38,7 @@ struct trial {
     bool closed;
     int log_fd;
     char *log;
-    char folder[64]; // an empty one
+    char folder[TRIAL_PATH_SIZE / 2]; // an empty one
 };
 
 // Opens a handler of the kind with the target, in which %s stands for the folder.
