@@ -8,7 +8,7 @@
 // 2. A ticket goes with each job, from start to settlement. While a thread has it, the job's
 //    batch stays: settled is only what came back from the pool, or never began.
 // 3. One job is held for each thread, and ahead of them what they can work off in AHEAD_US, at most
-//    two batches: the next claim is under way while the last one is worked off, and slow jobs are
+//    three batches: two claims are under way while the last one is worked off, and slow jobs are
 //    left to others.
 
 #include <errno.h>
@@ -140,7 +140,7 @@ static void collect(mr_worker *worker)
 static int on_room(void *arg)
 {
     const mr_worker *worker = arg;
-    int64_t most = 2 * (int64_t)worker->options.batch;
+    int64_t most = 3 * (int64_t)worker->options.batch;
     int64_t ahead =
         worker->job_us ? worker->options.concurrency * (int64_t)AHEAD_US / worker->job_us : 0;
 

@@ -219,21 +219,33 @@ static void claim_failed(struct worker *worker, const struct mr_error *err)
     }
 }
 
+static int pop_asked(struct worker *worker)
+{
+    int asked = worker->asked[0];
+
+    worker->claiming--;
+    memmove(worker->asked, worker->asked + 1, sizeof(worker->asked) - sizeof(worker->asked[0]));
+    return asked;
+}
+
 static void claimed(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct worker *worker = arg;
+    int asked = pop_asked(worker);
 
-    worker->claiming = false;
     if (err) {
+        worker->flowing = false;
         claim_failed(worker, err);
         return;
     }
     worker->claim_pause_ms = 0;
+    worker->flowing = PQntuples(result) == asked;
     if (PQntuples(result) == 0) {
-        if (worker->options.until_empty && !worker->leases) {
+        if (worker->options.until_empty && !worker->leases && !worker->claiming) {
             worker_stop(worker);
+        } else {
+            wait_for_jobs(worker);
         }
-        wait_for_jobs(worker);
         return;
     }
     // a claim that was not full may wait for more to come together
@@ -254,13 +266,37 @@ static void send_claim(struct worker *worker, int max_jobs)
     call_number(&call, max_jobs);
     call_ms(&call, worker->options.lease_ms);
     call_bool(&call, !worker->options.without_state);
-    worker->claiming = wire_send(worker->wire, &call, claimed, worker, NULL) == 0;
+    if (wire_send(worker->wire, &call, claimed, worker, NULL) == 0) {
+        worker->asked[worker->claiming++] = max_jobs;
+    }
+}
+
+// Outcomes that cannot be written are kept: then no more jobs are taken.
+static bool is_stuck(const struct worker *worker)
+{
+    for (const struct lease *lease = worker->leases; lease; lease = lease->next) {
+        if (lease->write_pause_ms > 0 && (lease->ready.count > 0 || lease->unclear.count > 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool may_claim(const struct worker *worker)
 {
-    return !worker->stopping && !worker->claiming && !worker->registering &&
-           wire_connected(worker->wire);
+    return !worker->stopping && worker->claiming < (worker->flowing ? WORKER_CLAIMS_MAX : 1) &&
+           !worker->registering && wire_connected(worker->wire) && !is_stuck(worker);
+}
+
+// Jobs that are on their way, perhaps.
+static int asked_for(const struct worker *worker)
+{
+    int asked = 0;
+
+    for (int i = 0; i < worker->claiming; i++) {
+        asked += worker->asked[i];
+    }
+    return asked;
 }
 
 // Where jobs are short, their slots become free one after the other: a claim for each would be
@@ -268,7 +304,7 @@ static bool may_claim(const struct worker *worker)
 // handler has another batch to work on meanwhile.
 static bool is_worth(struct worker *worker, int room, int64_t now_ms)
 {
-    int64_t running = worker->counts.running, all = room + running;
+    int64_t running = worker->counts.running + asked_for(worker), all = room + running;
     int64_t whole = all < worker->options.batch ? all : worker->options.batch;
 
     if (running == 0 || room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
@@ -285,7 +321,7 @@ static void claim(struct worker *worker, int64_t now_ms)
     if (!may_claim(worker)) {
         return;
     }
-    int room = worker->ops.room(worker->arg);
+    int room = worker->ops.room(worker->arg) - asked_for(worker);
     int batch = worker->options.batch;
     worker->full = room <= 0;
     if (!worker->full && now_ms >= worker->claim_at_ms && is_worth(worker, room, now_ms)) {
@@ -311,12 +347,15 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
 
     switch (event) {
     case WIRE_CONNECTED:
-        worker->claim_at_ms = 0;
+        if (worker->claim_pause_ms == 0) {
+            worker->claim_at_ms = 0;
+        }
         worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
         return;
     case WIRE_LOST:
         worker->channel[0] = '\0';
         worker->registered_at_ms = 0;
+        worker->cannot_wait = false; // the next may be another server
         worker_count(&worker->counts.reconnects, 1);
         worker_tell(worker, WORKER_DISCONNECTED, NULL, err);
         return;
@@ -327,6 +366,12 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
 static int64_t earlier(int64_t a_ms, int64_t b_ms)
 {
     return a_ms == 0 || (b_ms != 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+// The grace period and the time for the last writes are over.
+static bool is_late(const struct worker *worker)
+{
+    return worker->let_go && clock_ms() >= worker->stop_at_ms + LAST_WRITES_MS;
 }
 
 static void set_timer(struct worker *worker)
@@ -344,7 +389,7 @@ static void set_timer(struct worker *worker)
                             worker->claim_at_ms > gathered_ms ? worker->claim_at_ms : gathered_ms);
         }
     }
-    if (worker->stopping) {
+    if (worker->stopping && !is_late(worker)) {
         at_ms = earlier(at_ms, worker->stop_at_ms + (worker->let_go ? LAST_WRITES_MS : 0));
     }
     wire_set_timer(worker->wire, at_ms);
@@ -428,7 +473,7 @@ bool worker_done(const struct worker *worker)
     if (!worker->stopping) {
         return false;
     }
-    if (worker->let_go && clock_ms() >= worker->stop_at_ms + LAST_WRITES_MS) {
+    if (is_late(worker)) {
         return true;
     }
     return !worker->claiming && !has_unwritten(worker);

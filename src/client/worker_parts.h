@@ -17,6 +17,10 @@
 #define WORKER_PAUSE_FIRST_MS 100
 #define WORKER_PAUSE_MAX_MS   5000
 
+// Claims under way at once, while jobs are plenty: the server works on the next one while the
+// answer of the last one travels.
+enum { WORKER_CLAIMS_MAX = 2 };
+
 // The longest name of a channel, with its zero byte.
 #define WORKER_CHANNEL_SIZE 64
 
@@ -31,8 +35,10 @@ struct worker {
     bool advancing, woken;
 
     // claiming
-    bool claiming;       // a request is under way
-    int64_t claim_at_ms; // not before
+    int claiming;                 // requests under way
+    int asked[WORKER_CLAIMS_MAX]; // for so many jobs, the oldest first
+    bool flowing;                 // the last one brought all that it asked for
+    int64_t claim_at_ms;          // not before
     int64_t claim_pause_ms;
     bool full;             // the handler had no room when it was asked last
     int64_t room_since_ms; // it has some, but little; 0

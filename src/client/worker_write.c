@@ -11,6 +11,10 @@
 // Leases completed in one call, and outcomes written in one.
 enum { GROUP_MAX = 200, ENTRIES_MAX = 1000 };
 
+// Where outcomes are large, fewer of them go into one call: the server reads all of a call's at
+// once, and at most 256 MB. One alone may be larger.
+#define ENTRIES_SIZE_MAX ((size_t)16 * 1024 * 1024)
+
 // While other jobs run, a lease that has ended waits this long for company: a commit waits for
 // the disk, for one lease as long as for ten.
 #define COMPANY_MS 5
@@ -76,9 +80,11 @@ static void send_beat(struct worker *worker, struct lease *lease)
     lease->beating = true;
 }
 
+// Outcomes that cannot be written for the moment need the lease as jobs do.
 static bool needs_beats(const struct lease *lease)
 {
-    return lease->open > lease->dropped && !lease->lost && !lease->beating;
+    return (lease->open > lease->dropped || lease->ready.count > 0 || lease->unclear.count > 0) &&
+           !lease->lost && !lease->beating;
 }
 
 // ---- what a write was about, and its answer ----
@@ -104,11 +110,12 @@ static void count_entries(struct worker *worker, const struct entry_list *list)
     }
 }
 
-// Back to the front of those that are ready.
-static void take_back(struct lease *lease)
+// What was sent goes back to the front of a list, so that outcomes that were in one request stay
+// together.
+static void take_back(struct lease *lease, struct entry_list *list)
 {
-    entry_list_append(&lease->sent, &lease->ready);
-    entry_list_append(&lease->ready, &lease->sent);
+    entry_list_append(&lease->sent, list);
+    entry_list_append(list, &lease->sent);
 }
 
 static const struct held_job *held_of(const struct lease *lease, int64_t id)
@@ -144,12 +151,15 @@ static void refused(struct worker *worker, struct lease *lease, const struct mr_
 static void write_failed(const struct write *write, struct lease *lease, const struct mr_error *err)
 {
     struct worker *worker = write->worker;
+    struct entry_list *home = write->unclear ? &lease->unclear : &lease->ready;
 
-    if (err->code == MR_ECONNECT) {
-        entry_list_append(&lease->unclear, &lease->sent);
+    if (lease->lost) { // a heartbeat has told it while this was under way
+        entry_list_done(&lease->sent);
+    } else if (err->code == MR_ECONNECT) {
+        take_back(lease, &lease->unclear);
     } else if (err->code == MR_ELEASE || err->code == MR_EUNKNOWN) {
         if (write->count > 1) { // which of them it is shows when each goes alone
-            take_back(lease);
+            take_back(lease, home);
             lease->alone = true;
         } else if (write->unclear) { // written before, or lost: the next heartbeat tells
             entry_list_done(&lease->sent);
@@ -163,12 +173,12 @@ static void write_failed(const struct write *write, struct lease *lease, const s
     } else if (mr_code_class(err->code) == MR_CLASS_REJECTED) {
         if (lease->sent.count > 1) {
             lease->one_by_one = lease->sent.count;
-            take_back(lease);
+            take_back(lease, home);
         } else {
             refused(worker, lease, err);
         }
     } else {
-        take_back(lease);
+        take_back(lease, home);
         lease->write_after_ms = clock_ms() + worker_pause(&lease->write_pause_ms);
         worker_tell(worker, WORKER_REFUSED, &lease->helds[0], err);
     }
@@ -215,8 +225,9 @@ static void send_write(struct write *write, const struct call *call)
         return;
     }
     for (int i = 0; i < write->count; i++) {
-        take_back(write->leases[i]);
-        write->leases[i]->write_after_ms = clock_ms() + WORKER_PAUSE_FIRST_MS;
+        struct lease *lease = write->leases[i];
+        take_back(lease, write->unclear ? &lease->unclear : &lease->ready);
+        lease->write_after_ms = clock_ms() + WORKER_PAUSE_FIRST_MS;
     }
     free(write);
 }
@@ -275,10 +286,16 @@ static void call_finish(struct call *call, const struct lease *lease)
     }
 }
 
-// Moves up to `max` entries from `from` to those that are sent.
+// Moves up to `max` entries from `from` to those that are sent, and not more than fit together.
 static void pick(struct lease *lease, struct entry_list *from, int max)
 {
+    size_t size = 0;
+
     for (int i = 0; i < max && from->first; i++) {
+        size += from->first->outcome.members.len;
+        if (i > 0 && size > ENTRIES_SIZE_MAX) {
+            return;
+        }
         entry_list_add(&lease->sent, entry_list_pop(from));
     }
 }
@@ -357,6 +374,7 @@ void worker_write(struct worker *worker, int64_t now_ms)
 {
     struct lease *group[GROUP_MAX];
     int count = 0;
+    bool any_due = false;
 
     for (struct lease *lease = worker->leases; lease; lease = lease->next) {
         if (needs_beats(lease) && now_ms >= lease->beat_at_ms) {
@@ -365,15 +383,18 @@ void worker_write(struct worker *worker, int64_t now_ms)
         if (!can_write(lease, now_ms)) {
             continue;
         }
+        bool due = is_due(worker, lease, now_ms);
         if (lease->unclear.count) {
             write_some(worker, lease, &lease->unclear);
-        } else if (is_due(worker, lease, now_ms) && is_whole(lease) && count < GROUP_MAX) {
+        } else if (is_whole(lease) && count < GROUP_MAX) {
             group[count++] = lease;
-        } else if (is_due(worker, lease, now_ms) && !is_whole(lease)) {
+            any_due = any_due || due;
+        } else if (due && !is_whole(lease)) {
             write_some(worker, lease, &lease->ready);
         }
     }
-    if (count) {
+    // one that has to go takes along those that would have waited
+    if (any_due) {
         write_group(worker, group, count);
     }
 }
