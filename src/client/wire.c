@@ -157,22 +157,22 @@ bool wire_withdraw(struct wire *wire, const void *arg)
 
 // ---- descriptors ----
 
+// Until it is connected, libpq may have closed the socket and opened another one of the same number
+// (the next host), which the epoll set does not know.
 static void watch_socket(struct wire *wire, int socket, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = socket};
 
-    if (wire->socket == socket && wire->socket_events == events) {
+    if (wire->status == WIRE_STATUS_READY && wire->socket == socket &&
+        wire->socket_events == events) {
         return;
     }
     if (wire->socket >= 0 && wire->socket != socket) {
         epoll_ctl(wire->epoll_fd, EPOLL_CTL_DEL, wire->socket, NULL);
-        wire->socket = -1;
     }
-    if (socket >= 0 &&
-        epoll_ctl(wire->epoll_fd, wire->socket == socket ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket,
-                  &event) != 0 &&
-        errno == EEXIST) {
-        epoll_ctl(wire->epoll_fd, EPOLL_CTL_MOD, socket, &event);
+    if (socket >= 0 && epoll_ctl(wire->epoll_fd, EPOLL_CTL_MOD, socket, &event) != 0 &&
+        errno == ENOENT) {
+        epoll_ctl(wire->epoll_fd, EPOLL_CTL_ADD, socket, &event);
     }
     wire->socket = socket;
     wire->socket_events = events;
