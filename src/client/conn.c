@@ -22,6 +22,7 @@ static const struct {
     {"42501", MR_EPRIVILEGE}, // insufficient_privilege
     {"55P03", MR_ELOCK},      // lock_not_available
     {"25006", MR_EREADONLY},  // read_only_sql_transaction
+    {"25000", MR_ECONFIG},    // not read committed
     {"40001", MR_ECONFLICT},  // serialization_failure
     {"40P01", MR_ECONFLICT},  // deadlock_detected
     {"57P", MR_ECONNECT},     // shutting down, starting up, terminated by an administrator
@@ -32,6 +33,7 @@ static const struct {
     {"42883", MR_ESCHEMA},                           // undefined_function
     {"22", MR_EINVALID},                             // data exceptions
     {"0A000", MR_EINVALID},                          // feature_not_supported
+    {"54", MR_ELIMIT},                               // larger than the server can take
     {"53100", MR_EFULLDISK},                         // disk_full
     {"57014", MR_ETIMEOUT},                          // query_canceled
 };

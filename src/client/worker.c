@@ -29,6 +29,7 @@ void worker_tell(struct worker *worker, enum worker_event event, const struct he
     }
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the builtin writes it
 void worker_count(int64_t *counter, int64_t by)
 {
     __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
@@ -80,11 +81,13 @@ static void listen_to(struct worker *worker, const char *channel)
 {
     AUTO_CALL call;
 
-    if (strlen(channel) >= sizeof(worker->channel)) {
+    size_t size = strlen(channel) + 1;
+
+    if (size > sizeof(worker->channel)) {
         worker->cannot_wait = true;
         return;
     }
-    strcpy(worker->channel, channel);
+    memcpy(worker->channel, channel, size);
     call_init(&call, CALL_LISTEN);
     call_text(&call, channel);
     if (wire_send(worker->wire, &call, listening, worker, NULL) == 0) {
@@ -495,13 +498,17 @@ bool worker_healthy(const struct worker *worker)
 
 void worker_counts(const struct worker *worker, mr_worker_counts *ret)
 {
-    const int64_t *from = &worker->counts.claims;
-    int64_t *to = &ret->claims;
-    size_t known = (sizeof(*ret) - offsetof(mr_worker_counts, claims)) / sizeof(*from);
+    const mr_worker_counts *counts = &worker->counts;
 
-    for (size_t i = 0; i < known; i++) {
-        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-    }
+    ret->claims = __atomic_load_n(&counts->claims, __ATOMIC_RELAXED);
+    ret->claimed = __atomic_load_n(&counts->claimed, __ATOMIC_RELAXED);
+    ret->completed = __atomic_load_n(&counts->completed, __ATOMIC_RELAXED);
+    ret->failed = __atomic_load_n(&counts->failed, __ATOMIC_RELAXED);
+    ret->requeued = __atomic_load_n(&counts->requeued, __ATOMIC_RELAXED);
+    ret->released = __atomic_load_n(&counts->released, __ATOMIC_RELAXED);
+    ret->lost = __atomic_load_n(&counts->lost, __ATOMIC_RELAXED);
+    ret->reconnects = __atomic_load_n(&counts->reconnects, __ATOMIC_RELAXED);
+    ret->running = __atomic_load_n(&counts->running, __ATOMIC_RELAXED);
 }
 
 static int check_options(const struct worker_options *options, struct mr_error *err)

@@ -50,6 +50,7 @@ int server_dir_error(int reason, struct mr_error *err, const char *what, ...)
     size_t row = 0;
 
     va_start(args, what);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, one line above
     vsnprintf(text, sizeof(text), what, args);
     va_end(args);
     while (row < sizeof(rows) / sizeof(rows[0]) && rows[row].reason != reason) {

@@ -6,6 +6,7 @@
 
 load ../lib/server
 load ../lib/workers
+worker_pids=() # filled by start_worker
 
 teardown()
 {

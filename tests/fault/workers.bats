@@ -7,6 +7,7 @@
 
 load ../lib/server
 load ../lib/workers
+worker_pids=() # filled by start_worker
 
 jobs=20000
 kills=20
