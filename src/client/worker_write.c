@@ -41,6 +41,13 @@ static void lease_lose(struct worker *worker, struct lease *lease, const struct 
     }
 }
 
+// Outcomes that cannot be written for the moment need the lease as jobs do.
+static bool needs_beats(const struct lease *lease)
+{
+    return (lease->open > lease->dropped || lease->ready.count > 0 || lease->unclear.count > 0) &&
+           !lease->lost && !lease->beating;
+}
+
 struct beat {
     struct worker *worker;
     struct lease *lease;
@@ -55,8 +62,7 @@ static void beaten(void *arg, PGresult *result, const struct mr_error *err)
     free(arg);
     beat.lease->beating = false;
     beat.lease->beat_at_ms = now_ms + beat.lease->length_ms / (err ? 10 : 3);
-    if (err && err->code == MR_ELEASE && beat.lease->open > beat.lease->dropped &&
-        !beat.lease->lost) {
+    if (err && err->code == MR_ELEASE && needs_beats(beat.lease)) {
         lease_lose(beat.worker, beat.lease, err);
     }
 }
@@ -78,13 +84,6 @@ static void send_beat(struct worker *worker, struct lease *lease)
         return;
     }
     lease->beating = true;
-}
-
-// Outcomes that cannot be written for the moment need the lease as jobs do.
-static bool needs_beats(const struct lease *lease)
-{
-    return (lease->open > lease->dropped || lease->ready.count > 0 || lease->unclear.count > 0) &&
-           !lease->lost && !lease->beating;
 }
 
 // ---- what a write was about, and its answer ----
@@ -163,12 +162,14 @@ static void write_failed(const struct write *write, struct lease *lease, const s
             lease->alone = true;
         } else if (write->unclear) { // written before, or lost: the next heartbeat tells
             entry_list_done(&lease->sent);
+            lease->one_by_one -= lease->one_by_one > 0;
             lease->beat_at_ms = 0;
             worker_count(&worker->counts.lost, 1);
             worker_tell(worker, WORKER_LEASE_LOST, &lease->helds[0], err);
-        } else {
-            entry_list_done(&lease->sent);
-            lease_lose(worker, lease, err);
+        } else { // void, or one of the jobs was finished elsewhere: a heartbeat tells, then each
+            lease->one_by_one = lease->sent.count;
+            take_back(lease, &lease->unclear);
+            lease->beat_at_ms = 0;
         }
     } else if (mr_code_class(err->code) == MR_CLASS_REJECTED) {
         if (lease->sent.count > 1) {

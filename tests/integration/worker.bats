@@ -43,6 +43,11 @@ teardown_file()
 
 @test "a lease is lost once" {
     "$DRIVER" lost_once
+    "$DRIVER" lost_by_writing
+}
+
+@test "a job that was finished elsewhere costs no other job of the lease" {
+    "$DRIVER" finished_elsewhere
 }
 
 @test "large outcomes go in several calls" {
