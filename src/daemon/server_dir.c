@@ -148,7 +148,7 @@ static int resolve(struct server_dir *dir, const char *path, struct mr_error *er
         return code;
     }
     memcpy(dir->path, real, strlen(real) + 1);
-    snprintf(dir->data, sizeof(dir->data), "%s/data", dir->path);
+    snprintf(dir->data, sizeof(dir->data), "%.*s/data", SERVER_DIR_MAX, real);
     dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return dir->fd < 0 ? server_dir_error(errno, err, "cannot use %s", dir->path) : 0;
 }
