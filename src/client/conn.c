@@ -122,15 +122,21 @@ int conn_connect_error(const PGconn *pg, struct mr_error *err)
     return MR_ECONNECT;
 }
 
+// The hosts of a dsn, at most; more are not put in another order.
+#define HOSTS_SIZE_MAX (64 * 1024)
+
 // Keywords and values for libpq. What the dsn says comes later and wins, except for the encoding:
 // everything we send is UTF-8.
-enum { SETTINGS = 7 };
+enum { SETTINGS = 10, SETTING_HOST = 5, HOST_SETTINGS = 3 };
 static const char *const keywords[SETTINGS] = {
     "connect_timeout",
     "fallback_application_name",
     "tcp_user_timeout",
     "keepalives_idle",
     "dbname",
+    "host", // of the dsn, in another order; NULL: as it says
+    "hostaddr",
+    "port",
     "client_encoding",
     NULL,
 };
@@ -143,6 +149,9 @@ static void settings_of(const char *dsn, const char *application_name, const cha
         "30000",
         "30",
         dsn,
+        NULL,
+        NULL,
+        NULL,
         "UTF8",
         NULL,
     };
@@ -159,12 +168,55 @@ static PGconn *connect_pg(const char *dsn)
     return PQconnectdbParams(keywords, values, 1);
 }
 
-PGconn *conn_start(const char *dsn, const char *application_name)
+void conn_rotate(const char *list, int turn, struct buf *out)
+{
+    const char *first = list;
+    int items = 1;
+
+    for (const char *c = list; *c; c++) {
+        items += *c == ',';
+    }
+    for (int i = turn % items; i > 0; i--) {
+        first = strchr(first, ',') + 1;
+    }
+    buf_puts(out, first);
+    if (first > list) {
+        buf_puts(out, ",");
+        buf_add(out, list, (size_t)(first - list) - 1);
+    }
+}
+
+// What the dsn says about a keyword, in another order; empty when it says nothing.
+static void rotate_setting(const char *dsn, const char *keyword, int turn, struct buf *out)
+{
+    PQconninfoOption *options = PQconninfoParse(dsn, NULL);
+
+    for (const PQconninfoOption *option = options; option && option->keyword; option++) {
+        if (str_equal(option->keyword, keyword) && option->val) {
+            conn_rotate(option->val, turn, out);
+        }
+    }
+    PQconninfoFree(options);
+}
+
+PGconn *conn_start(const char *dsn, const char *application_name, int turn)
 {
     const char *values[SETTINGS];
+    struct buf lists[HOST_SETTINGS];
 
     settings_of(dsn, application_name, values);
-    return PQconnectStartParams(keywords, values, 1);
+    for (int i = 0; i < HOST_SETTINGS; i++) {
+        buf_init(&lists[i], HOSTS_SIZE_MAX);
+        if (turn > 0 && dsn) {
+            rotate_setting(dsn, keywords[SETTING_HOST + i], turn, &lists[i]);
+            values[SETTING_HOST + i] = lists[i].status ? NULL : buf_peek(&lists[i]);
+        }
+    }
+    PGconn *pg = PQconnectStartParams(keywords, values, 1);
+    for (int i = 0; i < HOST_SETTINGS; i++) {
+        buf_done(&lists[i]);
+    }
+    return pg;
 }
 
 int conn_open(const char *dsn, struct conn **ret, struct mr_error *err)

@@ -11,6 +11,7 @@
 #include <libpq-fe.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct conn;
@@ -62,8 +63,13 @@ int conn_code_of_sqlstate(const char *sqlstate);
 // libpq's own environment. Fails with MR_EUSAGE when it cannot be parsed.
 int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err);
 
-// Begins to connect without waiting, with conn_open()'s settings; NULL without memory.
-PGconn *conn_start(const char *dsn, const char *application_name);
+// Begins to connect without waiting, with conn_open()'s settings; NULL without memory. libpq stays
+// with a host that does not answer for as long as the caller waits: after that, `turn` is one more,
+// and the hosts of the dsn are tried from the next one on.
+PGconn *conn_start(const char *dsn, const char *application_name, int turn);
+
+// Appends the items of a list, separated by commas, beginning with the one after `turn` others.
+void conn_rotate(const char *list, int turn, struct buf *out);
 
 // Drops the server's notices from now on.
 void conn_silence(PGconn *pg);

@@ -54,6 +54,7 @@ struct wire {
     enum wire_status status;
     PGconn *pg;
     int64_t retry_at_ms, retry_pause_ms, connect_until_ms;
+    int turn;            // the host that is tried first
     int64_t timer_at_ms; // of the owner; 0
     int64_t armed_at_ms; // what timer_fd is set to; 0
     int64_t answered_at_ms;
@@ -272,6 +273,7 @@ static void lost(struct wire *wire, const struct mr_error *err)
     struct request_queue sent = {0};
     struct request *request;
 
+    wire->reset = false;
     sent.end = &sent.first;
     while ((request = queue_pop(&wire->sent))) {
         queue_push(&sent, request);
@@ -321,6 +323,7 @@ static void connect_poll(struct wire *wire)
         if (clock_ms() >= wire->connect_until_ms) {
             mr_error_set(&err, MR_ECONNECT, "cannot connect to the database: no answer within %d s",
                          CONN_TIMEOUT_S);
+            wire->turn = (wire->turn + 1) % INT32_MAX;
             connect_failed(wire, &err);
         }
         return;
@@ -341,7 +344,7 @@ static void connect_start(struct wire *wire)
 {
     struct mr_error err;
 
-    wire->pg = conn_start(wire->dsn, wire->application_name);
+    wire->pg = conn_start(wire->dsn, wire->application_name, wire->turn);
     if (!wire->pg) {
         mr_error_set(&err, MR_ENOMEM, "out of memory");
         connect_failed(wire, &err);
@@ -524,7 +527,6 @@ static void advance_ready(struct wire *wire)
 
     if (good && wire->reset) {
         struct mr_error err;
-        wire->reset = false;
         mr_error_set(&err, MR_ECONNECT, "the connection is made again");
         lost(wire, &err);
         return;

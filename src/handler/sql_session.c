@@ -20,6 +20,7 @@
 struct sql_session {
     const char *dsn;
     PGconn *pg; // NULL: not connected
+    int turn;   // the host that is tried first
     const atomic_bool *stop;
 };
 
@@ -85,7 +86,7 @@ static int connect_once(struct sql_session *session, struct mr_error *err)
     int64_t end_ms = clock_ms() + (int64_t)CONN_TIMEOUT_S * 1000;
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
-    session->pg = conn_start(session->dsn, "millrace sql");
+    session->pg = conn_start(session->dsn, "millrace sql", session->turn);
     if (!session->pg) {
         return mr_error_set(err, MR_ECONNECT, "out of memory");
     }
@@ -97,6 +98,9 @@ static int connect_once(struct sql_session *session, struct mr_error *err)
     if (status == PGRES_POLLING_OK) {
         conn_silence(session->pg);
         return 0;
+    }
+    if (clock_ms() >= end_ms) {
+        session->turn = (session->turn + 1) % INT32_MAX;
     }
     conn_connect_error(session->pg, err);
     sql_session_reset(session);

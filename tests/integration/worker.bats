@@ -24,6 +24,10 @@ teardown_file()
         "$DRIVER" second_host
 }
 
+@test "the first host of the dsn does not answer, the second is tried" {
+    "$DRIVER" silent_host
+}
+
 @test "a job that does not end does not keep the processor busy after the grace period" {
     "$DRIVER" quiet_at_the_end
 }

@@ -5,11 +5,14 @@
 // database of MILLRACE_DSN, with a queue of the case's name, and ends with 0, or says which check
 // failed and ends with 1.
 
+#include <arpa/inet.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/worker_parts.h"
@@ -185,6 +188,25 @@ static void second_host(struct trial *trial)
     CHECK(clock_ms() - began_ms < 10000); // after which an attempt to connect is given up
 }
 
+// The first host takes connections and says nothing, as one does that hangs.
+static void silent_host(struct trial *trial)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char dsn[512];
+
+    CHECK(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 16) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
+    snprintf(dsn, sizeof(dsn), "%s host=127.0.0.1,%s port=%d,%s", getenv("MILLRACE_DSN"),
+             getenv("PGHOST"), ntohs(address.sin_port), getenv("PGPORT"));
+    open_trial(trial, (struct worker_options){.dsn = dsn});
+    enqueue(trial, 1);
+    TURN_UNTIL(trial, trial->held_count == 1);
+    CHECK(trial->events[WORKER_UNREACHABLE] == 1);
+    close(listener);
+}
+
 // A job that does not end after the grace period: the worker is done, and quiet.
 static void quiet_at_the_end(struct trial *trial)
 {
@@ -351,6 +373,7 @@ static const struct {
     void (*run)(struct trial *trial);
 } cases[] = {
     {"second_host", second_host},
+    {"silent_host", silent_host},
     {"quiet_at_the_end", quiet_at_the_end},
     {"piles_nothing_up", piles_nothing_up},
     {"patient_with_a_standby", patient_with_a_standby},
