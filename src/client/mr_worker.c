@@ -33,6 +33,8 @@
 #define GRACE_DEFAULT_MS  30000
 #define HEALTH_DEFAULT_MS 15000
 #define THREADS_MAX       1000
+// Longer than anything runs, so that a sum of times is none too large: INT64_MAX is "for ever".
+#define TIME_MAX_MS (INT64_C(100) * 365 * 24 * 60 * 60 * 1000)
 // See 3.
 #define AHEAD_US 100000
 // How often the health is looked at while nothing happens.
@@ -327,6 +329,11 @@ static int check_options(const mr_worker_options *options, mr_error *err)
     return 0;
 }
 
+static void cut_time(int64_t *time_ms)
+{
+    *time_ms = *time_ms < TIME_MAX_MS ? *time_ms : TIME_MAX_MS;
+}
+
 static void fill_defaults(mr_worker_options *options)
 {
     if (!options->concurrency) {
@@ -344,6 +351,9 @@ static void fill_defaults(mr_worker_options *options)
     if (!options->health_ms) {
         options->health_ms = HEALTH_DEFAULT_MS;
     }
+    cut_time(&options->poll_ms);
+    cut_time(&options->grace_ms);
+    cut_time(&options->health_ms);
 }
 
 // Host, pid and a number: no two workers have the same.

@@ -268,6 +268,8 @@ static void worker_stops(void)
 
     enqueue_plain(conn, "w stops", PASS + REST);
     options.concurrency = 2;
+    options.grace_ms = INT64_MAX; // as long as it takes
+    options.poll_ms = INT64_MAX;
     start(&running, &options);
     await_arrival(&gate, PASS + 2);
     while (counts_of(running.worker).running <= 2) {
