@@ -128,6 +128,7 @@ on_terminal()
 }
 
 @test "purge asks on a terminal" {
+    need_terminal
     dead mail letter 'no route'
     dead mail letter 'no route'
     run on_terminal n "$MR_BIN" dead purge mail

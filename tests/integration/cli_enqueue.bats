@@ -343,6 +343,7 @@ line_and_word()
 }
 
 @test "a progress bar on a terminal, unless it has to be quiet" {
+    need_terminal
     plain_lines 1 300 >jobs.in
     run script --quiet --return --command "'$MR_BIN' enqueue k --queue $q --chunk 10 --file jobs.in" /dev/null
     [ "$status" -eq 0 ]

@@ -81,3 +81,9 @@ wait_until()
         sleep 0.05
     done
 }
+
+# Skips a test that needs a pseudo-terminal where none can be had, as in a bare chroot.
+need_terminal()
+{
+    script --quiet --return --command true /dev/null >/dev/null 2>&1 || skip 'no pseudo-terminals here: /dev/pts is not mounted'
+}
