@@ -86,7 +86,10 @@ hooks_at_least()
     [ "$(figure open_n)" -le 1000 ]
     wait_until 120 at_least 3000
     echo "# $first kB with the first thousand under way, $last kB with the third" >&3
-    [ "$last" -le $((first * 12 / 10)) ]
+    # A sanitizer keeps what was freed for a while.
+    if ! ldd "$MR_BIN" | grep -q libasan; then
+        [ "$last" -le $((first * 12 / 10)) ]
+    fi
     # Nobody lost a lease of six seconds in ten seconds of waiting: each ran once.
     [ "$(sql 'select max(attempt) from millrace.job')" -eq 1 ]
 }
