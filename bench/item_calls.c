@@ -112,7 +112,7 @@ static void depth_prepare(const char *database, long jobs)
 
 void item_depthcall(bool small)
 {
-    enum { STALE_CALLS = 5, ROUNDS = 9 };
+    enum { STALE_CALLS = 25, ROUNDS = 9 };
     const char *database[2] = {"bench_few", "bench_many"};
     long jobs[2] = {5000, small ? 50000 : 5000000};
     PGconn *conn[2];
@@ -132,7 +132,7 @@ void item_depthcall(bool small)
             db_run(conn[i], "call bench.fill('default', 100, 100, false)");
         pause_ms(1100);
         for (int i = 0; i < 2; i++)
-            db_run(conn[i], "call bench.depth_calls('stale', 'default', 1)");
+            db_run(conn[i ^ (round & 1)], "call bench.depth_calls('stale', 'default', 1)");
     }
     for (int i = 0; i < 2; i++) {
         steady[i] = db_number(conn[i], "select bench.median('steady')");
