@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Looking and steering: job, job_by_ref, the views, stats, depth, health, purge, drop_queue, replay, parts.
+-- Looking and steering: job, job_by_ref, the views, stats, depth, health, purge, drop_queue, replay, parts. What holds a segment may be
+-- a transaction in whatever database of the server:
+-- server: own
 \ir lib/helpers.psql
 select no_plan();
 
