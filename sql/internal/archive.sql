@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Copies the finished jobs of segments that are about to go to the archive, for queues that keep them longer than the log does.
+-- After what is open was parked: a job that ended behind the copier's back would be in neither place.
 -- In chunks of blocks, one a call, so that no transaction gets long; a segment is marked when its last block is copied.
 create or replace function millrace.archive(p_now timestamptz)
 returns bigint
@@ -14,11 +15,11 @@ begin
   select g.*
     into v_segment
     from millrace.segments_live() g
-   where not g.archived
+   where g.parked
+     and not g.archived
    order by g.seg
    limit 1;
-  if not found or v_segment.closed_at > p_now - v_keep or not millrace.segment_sealed(v_segment)
-     or exists (select from millrace.segment_pinned_by(v_segment)) then
+  if not found then
     return 0;
   end if;
   if exists (select from millrace.queue q where q.retention_time > v_keep) then

@@ -63,7 +63,7 @@ begin
   return true;
 end $$;
 
--- Removes parked claims and jobs whose lease ended longer ago than the log keeps anything.
+-- Removes parked claims and jobs whose lease ended longer ago than the log keeps anything, once the ledger knows how.
 create or replace function millrace.unpark(p_now timestamptz)
 returns bigint
 language plpgsql
@@ -78,6 +78,7 @@ begin
      where k.slot = -1
        and k.status <> 'r'
        and k.finished_at < p_now - millrace.log_retention()
+       and k.no <> all (coalesce((millrace.lane_tally(k.lane)).open_nos, '{}'))
      limit 1000
        for update skip locked
   loop

@@ -52,8 +52,8 @@ begin
    where j.letter in ('c', 'x')
      and j.finished_at + q.retention_time > p_now;
   truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment;
-  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
-  values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true);
+  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
+  values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
   perform setval('millrace.seg_seq', v_open + 1);
   perform pg_current_xact_id();
   insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,

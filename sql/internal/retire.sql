@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Truncates the leaves of segments that nobody needs any more: past retention, sealed, drained, archived. Oldest first.
+-- Takes segments that nobody needs any more out of the ring, oldest first: past retention, sealed, drained. In steps, each for good:
+-- parked (what is open moves away, so that nothing left can change), archived, known to the ledger, truncated.
 -- The leaves are locked before long leases are parked: a worker that finishes one of them meanwhile waits for the leaf and then finds
 -- its claim where it is. Had it to wait for the claim's row, it would be told that the row was moved (40001).
 -- The caller holds the lock of upkeep.
@@ -9,7 +10,6 @@ language plpgsql
 as $$
 declare
   v_segment millrace.segment;
-  v_slot    int;
   v_leaves  text[];
   v_n       bigint := 0;
 begin
@@ -18,14 +18,21 @@ begin
       from millrace.segments_live() g
      order by g.seg
   loop
-    v_slot := v_segment.seg % 16;
-    v_leaves := array['job_' || v_slot, 'claim_' || v_slot, 'result_' || v_slot, 'tally_' || v_slot];
+    v_leaves := array(select l || v_segment.seg % 16 from unnest(array['job_', 'claim_', 'result_', 'tally_']) l);
     exit when v_segment.closed_at > p_now - millrace.log_retention()
-           or not v_segment.archived
            or not millrace.segment_sealed(v_segment)
-           or exists (select from millrace.segment_pinned_by(v_segment))
-           or not millrace.lock_leaves(v_leaves, '50ms')
-           or not millrace.park(p_now, v_segment)
+           or exists (select from millrace.segment_pinned_by(v_segment));
+    if not v_segment.parked then
+      exit when not millrace.lock_leaves(v_leaves, '50ms')
+             or not millrace.park(p_now, v_segment);
+      v_segment.archived := not exists (select from millrace.queue q where q.retention_time > millrace.log_retention());
+      update millrace.segment g
+         set parked = true,
+             archived = v_segment.archived
+       where g.seg = v_segment.seg;
+    end if;
+    exit when not v_segment.archived
+           or not millrace.segment_counted(v_segment)
            or not millrace.truncate_leaves(v_leaves, false, '50ms');
     update millrace.segment g
        set truncated = true
@@ -35,4 +42,16 @@ begin
   delete from millrace.segment g
    where g.seg < pg_sequence_last_value('millrace.seg_seq'::regclass) - 32;
   return v_n;
+end $$;
+
+-- Whether the ledger knows how each claim of a parked segment ended: one that it saw open and that is not parked has ended since.
+create or replace function millrace.segment_counted(p_segment millrace.segment)
+returns boolean
+language plpgsql
+as $$
+begin
+  return not exists (select
+                       from millrace.lanes_all() l
+                      cross join lateral unnest((millrace.lane_tally(l)).open_nos) o
+                       join millrace.claim k on k.slot = p_segment.seg % 16 and k.lane = l and k.no = o);
 end $$;

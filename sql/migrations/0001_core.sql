@@ -141,14 +141,16 @@ create table millrace.segment (
   closed_xid     xid8 not null,
   closed_at      timestamptz not null,
   closed_pos     bigint not null,
+  parked         boolean not null default false,
   archived_block bigint not null default 0,
   archived       boolean not null default false,
   truncated      boolean not null default false,
   constraint segment_pk primary key (seg)
 );
 comment on table millrace.segment is 'closed segments; never empty, so that max(seg) + 1 is the first one not recorded as closed';
-insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
-values (0, '3', now(), 0, true, true);
+comment on column millrace.segment.parked is 'on its way out: its open claims and their jobs were moved to the leaves "parked", the rest does not change any more';
+insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
+values (0, '3', now(), 0, true, true, true);
 
 -- The job log. Fixed-width columns first: a job without options costs no padding.
 create table millrace.job (

@@ -9,8 +9,8 @@ create table note (who text, lease text);
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
     millrace.pulse, millrace.lane, millrace.queue, millrace.segment;
-  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, archived, truncated)
-  values (0, '3', '2030-01-01 00:00:00+00', 0, true, true);
+  insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
+  values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
          setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
          setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0);

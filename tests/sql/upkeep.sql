@@ -339,10 +339,37 @@ select is((select count(*) from millrace.claim k where k.slot = -1 and k.status 
 select is((select count(*) from millrace.job j where j.slot = -1 and not exists (select from millrace.claim k where k.status = 'r' and k.lane = j.lane and j.pos = any (k.positions))), 0::bigint,
           'and so are their jobs');
 
+-- A lease that ends between the count and the retirement of one round: its leaf stays until the ledger knows how it ended.
+select t.open_seg() as seg
+\gset
+select t.put(t.at('232 days 1 hour'), 'late', 3)
+\gset
+select t.claim('late', t.at('232 days 1 hour'), 'late', 3, '90 days')
+\gset
+select t.duty(t.at('232 days 4 hours'), 'rotate')
+\gset
+call t.retire(t.at('233 days 1 hour'), :seg - 1);
+do $do$
+begin
+  for i in 1 .. 3 loop
+    perform t.wait_sealed();
+    perform millrace.count_all(t.at('233 days 5 hours')), millrace.tick(t.at('233 days 5 hours')), millrace.compact(t.at('233 days 5 hours'));
+    commit;
+  end loop;
+end $do$;
+select is(millrace.complete_at(t.at('232 days 5 hours'), t.lease('late'), null, null), 3, 'a lease ends after the count');
+select t.wait_sealed()
+\gset
+select is(millrace.retire(t.at('233 days 5 hours')), 0::bigint, 'its leaf does not go before it was counted');
+select is((select (g.parked, g.truncated)::text from millrace.segment g where g.seg = :seg), '(t,f)', 'though all else is done');
+call t.retire(t.at('233 days 5 hours'), :seg);
+select is(t.leaf_bytes(:seg), 0::bigint, 'then it goes');
+select is((select s.done_total from millrace.queue q cross join lateral millrace.queue_totals(q) s where q.queue_name = 'late'), 3::bigint, 'and the ledger knows its jobs');
+
 -- ---- archive ----
 -- No older segment may be left: compaction would move jobs off it that are to be parked here.
-call t.retire(t.at('234 days'), t.open_seg() - 1);
-call t.retire(t.at('236 days'), t.open_seg() - 1);
+call t.retire(t.at('235 days'), t.open_seg() - 1);
+call t.retire(t.at('237 days'), t.open_seg() - 1);
 select millrace.set_queue('keep', '{"retention": "60 days"}')
 \gset
 -- Jobs of a long lease were parked: they are archived from there.
@@ -414,6 +441,7 @@ begin
     perform t.wait_sealed();
     perform millrace.count_all(t.at('302 days')), millrace.tick(t.at('302 days')), millrace.compact(t.at('302 days')),
             millrace.archive(t.at('302 days'));
+    perform millrace.retire(t.at('302 days')) where not exists (select from millrace.segments_live() g where g.parked);
     commit;
   end loop;
 end $do$;
