@@ -5,8 +5,8 @@
 //     embed OUTPUT SCHEMA-FOLDER SQL-FOLDER
 //
 // SCHEMA-FOLDER holds the statements that the migration program itself runs;
-// SQL-FOLDER holds migrations/, internal/, api/, views/ and grants.sql, any of which
-// may be missing. Files come out sorted by name within their folder. OUTPUT is
+// SQL-FOLDER holds bench/, migrations/, internal/, api/, views/ and grants.sql, any of
+// which may be missing. Files come out sorted by name within their folder. OUTPUT is
 // rewritten only when its content changes, so that a build that runs this every time
 // recompiles only when a file was added, removed or edited.
 //
@@ -47,6 +47,7 @@ static const struct {
     const char *folder;
     bool numbered;
 } folders[] = {
+    {"EMBEDDED_BENCH", "bench", false},
     {"EMBEDDED_MIGRATION", "migrations", true},
     {"EMBEDDED_INTERNAL", "internal", false},
     {"EMBEDDED_API", "api", false},
@@ -195,6 +196,7 @@ static void collect(const char *schema_folder, const char *sql_folder)
 static bool is_replaceable(const struct file *file)
 {
     return strcmp(file->kind, "EMBEDDED_SCHEMA") != 0 &&
+           strcmp(file->kind, "EMBEDDED_BENCH") != 0 &&
            strcmp(file->kind, "EMBEDDED_MIGRATION") != 0;
 }
 

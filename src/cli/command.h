@@ -83,6 +83,7 @@ int command_ask(const char *dsn, const char *sql, int count, const char *const *
 // Sets the error for a queue that does not exist, with the nearest name as its hint.
 int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err);
 
+command_fn cmd_bench;
 command_fn cmd_dead;
 command_fn cmd_enqueue;
 command_fn cmd_job;

@@ -28,11 +28,12 @@ static const struct {
     {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
     {"work", cmd_work, "a worker from the command line"},
+    {"bench", cmd_bench, "measure a server, in a scratch database"},
 };
 
 // The names are taken; they work in a later version.
 static const char *const later[] = {
-    "top", "cancel", "cron", "capture", "cache", "lock", "bench", "doctor",
+    "top", "cancel", "cron", "capture", "cache", "lock", "doctor",
 };
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))

@@ -10,6 +10,7 @@
 
 enum embedded_kind {
     EMBEDDED_SCHEMA,    // statements of the migration program itself, with $n to fill in
+    EMBEDDED_BENCH,     // statements of `millrace bench`, never part of the schema
     EMBEDDED_MIGRATION, // numbered, applied once
     EMBEDDED_INTERNAL,  // this and the following: replaceable, applied whenever they change
     EMBEDDED_API,

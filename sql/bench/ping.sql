@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Is the server still there?
+select 1;

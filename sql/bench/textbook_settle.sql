@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- What autovacuum does sooner or later: without statistics the claim's plan may be a bad one.
+analyze textbook.job;
