@@ -30,3 +30,7 @@ prepare textbook_enqueue (text, jsonb[]) as
   insert into textbook.job (queue, kind, args)
   select $1, 'bench', a
     from unnest($2) a;
+
+prepare textbook_enqueue_one (text, jsonb) as
+  insert into textbook.job (queue, kind, args)
+  values ($1, 'bench', $2);

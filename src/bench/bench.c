@@ -12,7 +12,15 @@
 
 const struct bench_mode bench_modes[] = {
     {"enqueue", mode_enqueue, true, NULL, "rate"},
+    {"single", mode_single, true, NULL, "rate"},
     {"drain", mode_drain, true, NULL, "rate"},
+    {"steady", mode_steady, true, NULL, "rate"},
+    // the textbook has no wake-up to measure
+    {"latency", mode_latency, false, NULL, "p50_ms"},
+    {"depth", mode_depth, true, "it compares two databases", "deep_rate"},
+    {"snapshot", mode_snapshot, true, NULL, "last_fifth_rate"},
+    {"wal", mode_wal, true, "others write WAL and tables there", "wal_bytes"},
+    {"history", mode_history, true, "it compares two databases", "claim_us"},
     {0},
 };
 

@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -88,10 +89,23 @@ static int enqueue_chunk(struct session *session, const char *const *args, size_
     return PQresultStatus(result) == PGRES_COMMAND_OK ? 0 : conn_error_of(pg, result, err);
 }
 
+static int enqueue_one(struct session *session, const char *args, struct mr_error *err)
+{
+    PGconn *pg = conn_pg(session->textbook);
+    const char *values[] = {session->site->queue, args};
+    AUTO_RESULT *result = PQexecPrepared(pg, "textbook_enqueue_one", 2, values, NULL, NULL, 0);
+
+    return PQresultStatus(result) == PGRES_COMMAND_OK ? 0 : conn_error_of(pg, result, err);
+}
+
 static int enqueue(struct session *session, const char *const *args, size_t count, size_t chunk,
                    struct mr_error *err)
 {
     int code = 0;
+
+    if (count == 1) {
+        return enqueue_one(session, args[0], err);
+    }
 
     for (size_t done = 0; done < count && code == 0; done += chunk) {
         size_t n = count - done < chunk ? count - done : chunk;

@@ -188,3 +188,12 @@ int crew_run(struct crew *crew, struct watch *watch, int64_t whole, struct mr_er
     }
     return code ? code : end;
 }
+
+int crew_check_done(const struct crew *crew, int64_t jobs, struct mr_error *err)
+{
+    if (crew->completed == jobs) {
+        return 0;
+    }
+    return mr_error_set(err, MR_EINTERNAL, "%s completed %lld of %lld jobs", crew->contender->name,
+                        (long long)crew->completed, (long long)jobs);
+}

@@ -4,8 +4,7 @@
 //
 //   crew_start()   they connect and begin to work
 //   crew_tick()    again and again: shows progress, finds out that one failed or all hang
-//   crew_finish()  stops those that still work, waits for them
-//   crew_close()
+//   crew_finish()  stops those that still work, waits for them, closes them
 //
 // A job is counted when its handler starts. Marks are the times at which the count reached
 // certain numbers.
@@ -87,6 +86,9 @@ int crew_finish(struct crew *crew, struct mr_error *err);
 
 // Works until nothing is left: start, ticks, finish.
 int crew_run(struct crew *crew, struct watch *watch, int64_t whole, struct mr_error *err);
+
+// Fails with MR_EINTERNAL unless so many jobs were completed.
+int crew_check_done(const struct crew *crew, int64_t jobs, struct mr_error *err);
 
 // From the handlers.
 void crew_note(struct crew *crew, const char *args);

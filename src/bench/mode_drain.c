@@ -7,15 +7,6 @@
 #include "bench/modes.h"
 #include "bench/stage.h"
 
-static int check_all_done(const struct crew *crew, int64_t jobs, struct mr_error *err)
-{
-    if (crew->completed == jobs) {
-        return 0;
-    }
-    return mr_error_set(err, MR_EINTERNAL, "%s completed %lld of %lld jobs", crew->contender->name,
-                        (long long)crew->completed, (long long)jobs);
-}
-
 static void put_in(struct run *run, const struct crew *crew, int64_t jobs, int64_t wal_bytes)
 {
     double seconds = (double)(crew->end_us - crew->start_us) / 1e6;
@@ -40,7 +31,7 @@ static int measure(struct stage *stage, struct run *run, struct mr_error *err)
     if ((code = stage_fill(stage, spec->jobs, err)) || (code = stage_wal(stage, &wal[0], err)) ||
         (code = crew_run(&crew, &stage->bench->watch, spec->jobs, err)) ||
         (code = stage_wal(stage, &wal[1], err)) ||
-        (code = check_all_done(&crew, spec->jobs, err))) {
+        (code = crew_check_done(&crew, spec->jobs, err))) {
         return code;
     }
     put_in(run, &crew, spec->jobs, wal[1] - wal[0]);

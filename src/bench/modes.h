@@ -11,6 +11,13 @@ typedef int mode_fn(struct bench *bench, const struct contender *contender, stru
                     struct mr_error *err);
 
 mode_fn mode_enqueue;
+mode_fn mode_single;
 mode_fn mode_drain;
+mode_fn mode_steady;
+mode_fn mode_latency;
+mode_fn mode_depth;
+mode_fn mode_snapshot;
+mode_fn mode_wal;
+mode_fn mode_history;
 
 #endif

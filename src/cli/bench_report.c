@@ -65,8 +65,14 @@ int bench_report_json(const struct bench *bench, struct mr_error *err)
 
 static void print_head(const struct bench *bench)
 {
+    const struct bench_spec *spec = bench->spec;
+
     printf("millrace %s, PostgreSQL %s, %ld cores, payload %lld bytes\n", MILLRACE_VERSION,
-           bench->server, cores(), (long long)bench->spec->payload_bytes);
+           bench->server, cores(), (long long)spec->payload_bytes);
+    printf("jobs %lld, batch %lld, chunk %lld, workers %lld, repeat %lld%s\n",
+           (long long)spec->jobs, (long long)spec->batch, (long long)spec->chunk,
+           (long long)spec->workers, (long long)spec->repeat,
+           spec->hold_snapshot ? ", a snapshot is held" : "");
     for (int i = 0; i < PQntuples(bench->settings); i++) {
         printf("%s%s=%s", i ? ", " : "", PQgetvalue(bench->settings, i, 0),
                PQgetvalue(bench->settings, i, 1));
@@ -147,25 +153,27 @@ static int print_ratios(const struct findings *findings, struct mr_error *err)
     return table_print(&table, stdout, err);
 }
 
-static void print_charts(const struct findings *findings)
+// The main figure of a mode, a bar for each contender.
+static void print_chart(const struct findings *findings, const struct bench_mode *mode)
 {
+    const struct finding *last = NULL;
     struct chart chart;
+    AUTO_BUF text;
 
-    for (const struct bench_mode *mode = bench_modes; mode->name; mode++) {
-        chart_init(&chart);
-        for (size_t i = 0; i < findings->count; i++) {
-            const struct finding *finding = &findings->items[i];
-            if (!finding->against && str_equal(finding->mode, mode->name) &&
-                str_equal(finding->name, mode->main)) {
-                chart_add(&chart, finding->contender, finding->spread.median);
-            }
+    buf_init(&text, REPORT_MAX);
+    chart_init(&chart);
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *finding = &findings->items[i];
+        if (!finding->against && str_equal(finding->mode, mode->name) &&
+            str_equal(finding->name, mode->main)) {
+            chart_add(&chart, finding->contender, finding->spread.median);
+            last = finding;
         }
-        if (chart.count > 0) {
-            AUTO_BUF text;
-            buf_init(&text, REPORT_MAX);
-            chart_draw(&chart, &text);
-            printf("\n%s: %s\n%s", mode->name, mode->main, buf_peek(&text));
-        }
+    }
+    if (last) {
+        chart_draw(&chart, &text);
+        printf("\n%s: %s, %s, %s is better\n%s", mode->name, mode->main, last->unit,
+               last->less ? "less" : "more", buf_peek(&text));
     }
 }
 
@@ -179,7 +187,9 @@ int bench_report_text(const struct bench *bench, struct mr_error *err)
     }
     print_head(bench);
     if ((code = print_figures(&findings, err)) == 0 && (code = print_ratios(&findings, err)) == 0) {
-        print_charts(&findings);
+        for (const struct bench_mode *mode = bench_modes; mode->name; mode++) {
+            print_chart(&findings, mode);
+        }
     }
     findings_done(&findings);
     return code;
