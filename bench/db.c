@@ -2,6 +2,7 @@
 
 #include "db.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ void die(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "cost: ");
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n");
     va_end(args);

@@ -8,7 +8,7 @@
 
 #include <libpq-fe.h>
 
-// Prints "cost: ..." to stderr and ends the program with status 2.
+// Prints "PROGRAM: ..." to stderr and ends the program with status 2.
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 // Prints what is going on to stderr.
