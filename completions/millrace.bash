@@ -83,6 +83,12 @@ _millrace_wants_queue()
     return 1
 }
 
+# The modes of bench, from its own answer to a wrong one.
+_millrace_modes()
+{
+    "$_millrace_program" bench '?' 2>&1 </dev/null | sed -n 's/^hint: The modes are \(.*\)\.$/\1/p' | sed 's/, /\n/g'
+}
+
 # Candidates from standard input, a line each, that begin with $1. Names of queues may have
 # blanks: they are quoted for the shell.
 _millrace_reply()
@@ -130,6 +136,8 @@ _millrace()
         _millrace_reply "$current" < <(_millrace_commands)
     elif [ "${#_millrace_words[@]}" -eq 1 ] && [ -n "$(_millrace_verbs "${_millrace_words[0]}")" ]; then
         _millrace_reply "$current" < <(_millrace_verbs "${_millrace_words[0]}")
+    elif [ "${_millrace_words[0]}" = bench ]; then
+        _millrace_reply "$current" < <(_millrace_modes)
     elif _millrace_wants_queue; then
         _millrace_reply "$current" < <(_millrace_queues)
     fi

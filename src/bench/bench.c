@@ -104,6 +104,10 @@ int bench_run(struct bench *bench, const struct bench_mode *const *modes, struct
     if (code == 0) {
         code = measure_all(bench, modes, err);
     }
+    if (code == MR_EFULLDISK) {
+        mr_error_hint(err, "What was made is dropped again; measure with fewer --jobs, a smaller "
+                           "--depth or --payload.");
+    }
     int end = place_close(&bench->place, &later);
     if (code == 0 && end) {
         *err = later;

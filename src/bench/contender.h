@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bench/place.h"
+#include "bench/spec.h"
 
 struct hand; // crew.h: one worker
 
@@ -26,7 +27,7 @@ struct contender {
     const char *schema; // whose tables are its own
 
     // Once in a fresh site.
-    int (*prepare)(struct site *site, struct mr_error *err);
+    int (*prepare)(struct site *site, const struct bench_spec *spec, struct mr_error *err);
     // After a bulk load.
     int (*settle)(struct site *site, struct mr_error *err);
 

@@ -2,18 +2,35 @@
 //
 // Millrace as a program in C has it: mr_enqueue(), mr_enqueue_many(), mr_worker.
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "bench/crew.h"
 
 enum {
-    CALL_TIMEOUT_MS = 120000, // a large chunk on a slow disk
+    CALL_TIMEOUT_MS = 30000, // a large chunk on a slow disk
     GRACE_MS = 2000,
     LEASE_MS = 600000,
 };
 
-static int prepare(struct site *site, struct mr_error *err)
+// A queue with one part is made by its first job.
+static int prepare(struct site *site, const struct bench_spec *spec, struct mr_error *err)
+{
+    char settings[48];
+    const char *values[] = {site->queue, settings};
+    AUTO_RESULT *rows = NULL;
+
+    if (spec->parts <= 1) {
+        return 0;
+    }
+    snprintf(settings, sizeof(settings), "{\"parts\": %lld}", (long long)spec->parts);
+    return conn_query_params(site->conn, "select millrace.set_queue($1, $2::jsonb)", 2, values,
+                             &rows, err);
+}
+
+// It has no statistics that matter.
+static int settle(struct site *site, struct mr_error *err)
 {
     (void)site;
     (void)err;
@@ -121,7 +138,7 @@ const struct contender contender_millrace = {
     .name = "millrace",
     .schema = "millrace",
     .prepare = prepare,
-    .settle = prepare,
+    .settle = settle,
     .session_open = session_open,
     .session_close = session_close,
     .enqueue = enqueue,

@@ -22,8 +22,9 @@ enum {
 // Of one statement's parameter, as the library's own.
 #define PARAMETER_MAX ((size_t)512 * 1024 * 1024)
 
-static int prepare(struct site *site, struct mr_error *err)
+static int prepare(struct site *site, const struct bench_spec *spec, struct mr_error *err)
 {
+    (void)spec;
     return script_run(site->conn, "textbook", NULL, NULL, err);
 }
 

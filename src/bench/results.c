@@ -126,8 +126,14 @@ static int find_entry(const struct results *results, const struct run *run,
                       const struct run_entry *entry, struct findings *findings,
                       struct mr_error *err)
 {
-    const struct finding finding = {run->mode,   run->contender, entry->name, entry->unit,
-                                    entry->less, entry->against, {0}};
+    const struct finding finding = {
+        .mode = run->mode,
+        .contender = run->contender,
+        .name = entry->name,
+        .unit = entry->unit,
+        .less = entry->less,
+        .against = entry->against,
+    };
     AUTO_SAMPLE sample;
     int code = 0;
 

@@ -19,6 +19,7 @@ enum {
     SPEC_CHUNK_DEFAULT = 10000, // as mr_enqueue_many()'s
     SPEC_CHUNK_MAX = 1000000,
     SPEC_WORKERS_MAX = 64,
+    SPEC_PARTS_MAX = 32, // as set_queue() has it
     SPEC_CONCURRENCY_MAX = 1000,
     SPEC_DEPTH_DEFAULT = 200000,
     SPEC_SECONDS_DEFAULT = 5,
@@ -35,6 +36,7 @@ struct bench_spec {
     int64_t chunk;         // jobs in one transaction of a bulk enqueue
     int64_t workers;
     int64_t concurrency; // threads of a worker; 0: as the library has it
+    int64_t parts;       // of the queue
     int64_t depth;
     int64_t seconds; // of single, steady and latency
     int64_t rate;    // of steady; 0: as fast as they can

@@ -34,7 +34,7 @@ int stage_open(struct stage *stage, struct bench *bench, const struct contender 
 
     *stage = (struct stage){.bench = bench, .contender = contender, .chunk = chunk_of(spec)};
     if ((code = place_enter(&bench->place, &stage->site, err)) ||
-        (code = contender->prepare(stage->site, err)) ||
+        (code = contender->prepare(stage->site, spec, err)) ||
         (code = payload_init(&stage->payload, stage->chunk, (size_t)spec->payload_bytes,
                              stage->chunk * CALL_CHUNKS, err))) {
         return code;

@@ -146,7 +146,7 @@ docs_options()
 
 @test "commands of later versions say so, unknown ones name the nearest" {
     local name
-    for name in top cron capture cache lock bench doctor cancel; do
+    for name in top cron capture cache lock doctor cancel; do
         run "$MR_BIN" $name x
         [ "$status" -eq 2 ]
         [ "${lines[0]}" = "millrace: $name: not in this version" ]

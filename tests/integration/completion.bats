@@ -80,6 +80,11 @@ offers()
     offers 'images' pause --dsn "$dsn" i
 }
 
+@test "modes of bench" {
+    offers 'single snapshot steady' bench s
+    offers 'depth drain' bench wal d
+}
+
 # The address takes connections and says nothing.
 @test "a database that does not answer is not waited for" {
     local from
