@@ -1,23 +1,25 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Moves the cursor of one lane: the heart of the claim log.
---   p_mode r: takes up to p_max jobs under a lease and returns them
+-- Moves the cursor of one lane: the heart of the claim log. Returns what it took; claim_at reads the jobs.
+--   p_mode r: takes up to p_max jobs under a lease
 --          t: takes nothing; appends a cursor that has skipped what is exhausted (a tick)
 --          p: takes up to p_max jobs and forgets them (purge)
---          o: looks only; returns the first job that waits, its created_at replaced by the time it became available
+--          o: looks only; tells where the first job that waits lies
 -- The caller holds the lane's lock (o needs none). Invariants:
 --   1. The window (lo, hi] of a row is frozen: every xid visible in hi has ended, and the statement that reads was
---      started after hi was taken. Windows are disjoint and cover every xid.
+--      started after hi was taken. Windows are disjoint and cover every xid. So a range holds the same rows whenever it is read.
 --   2. Inside a window rows come by (segment, xid, pos), so one stored triple resumes.
 --   3. The top segment is read after hi: what is visible in hi lies at or below it.
 --   4. One leaf is read at a time, whatever the backlog.
+-- In every claim a statement costs ten microseconds or more, PERFORM included, and an expression one (each is set up anew in each
+-- transaction); a step in a loop over jobs costs a third of one for each job. Hence few of the first and none of the last.
 create or replace function millrace.lane_take(p_now timestamptz, p_lane int, p_max int, p_mode "char", p_holder text,
                                               p_lease interval, p_own_lease boolean, p_state boolean)
-returns setof millrace.claimed_job
+returns millrace.taken
 language plpgsql
 as $$
 declare
-  -- Few defaults and plain scalars on purpose: each costs a part of a microsecond in every claim.
   c_batch_of_odd constant int := 10000;     -- expired or damaged rows passed over in one call
+  c_large constant int := 1500;             -- bytes that may lie out of line, see take_odd
   c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick
   v_begun   timestamptz := clock_timestamp();
   v_open    int := pg_sequence_last_value('millrace.seg_seq'::regclass);
@@ -25,67 +27,69 @@ declare
   v_cur_seg int := v_open;
   v_win_no  bigint;
   v_total   bigint;
-  v_token   uuid;
-  v_lease   text;
-  v_until   timestamptz;
-  v_rank    int;
+  v_apart   boolean;                         -- the cursor's window is in another row
   v_lo      pg_snapshot;
   v_hi      pg_snapshot;
   v_seg     int;
   v_xid     xid8;
   v_pos     bigint;
   v_fresh   boolean;
-  v_apart   boolean := false;                -- the cursor's window is in another row
   v_top     int;
   v_range   record;
   v_from_xid xid8;
   v_from_pos bigint;
   v_limit   int;
-  v_k       int;
-  v_row     record;
-  v_taken   int := 0;
-  v_n       int := 0;
+  v_found   record;
+  v_few     boolean := p_mode = 'r' and p_max <= 8;      -- read with the cursor's move, not after it: saves a statement
+  v_lease   text;
+  v_until   timestamptz;
+  v_taken   int := 0;                        -- jobs
+  v_jobs    millrace.claimed_job[];
+  v_in_seg  int[];                           -- the ranges taken
+  v_in_xid  xid8[];
+  v_in_pos  bigint[];
+  v_in_end  xid8[];
+  v_in_rows int[];
+  v_token   uuid;
+  v_n       int := 0;                        -- rows, odd ones included
   v_min_seg int;
   v_positions bigint[];
   v_ids     bigint[];
-  v_plain   boolean := true;
+  v_wait    interval;
   v_odd     int[];
   v_marks   text;
-  v_wait    interval;
 begin
-  select k.no, k.win_no, k.total, k.win_lo, k.win_hi, k.last_seg, k.last_xid, k.last_pos
-    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos
-    from millrace.claim k
-   where k.slot = v_open % 16
-     and k.lane = p_lane
-   order by k.no desc
-   limit 1;
+  select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null
+    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
+    from (select k.no, k.win_no, k.total, k.win_lo, k.win_hi, k.last_seg, k.last_xid, k.last_pos
+            from millrace.claim k
+           where k.slot = v_open % 16
+             and k.lane = p_lane
+           order by k.no desc
+           limit 1) k
+    left join lateral (select w.win_lo, w.win_hi
+                         from millrace.claim w
+                        where w.slot = v_open % 16
+                          and w.lane = p_lane
+                          and w.no = k.win_no
+                          and k.win_hi is null
+                        limit 1) w on true;
   if v_cur_no is null then
-    select c.no, c.seg, c.win_no, c.total, c.lo, c.hi, c.last_seg, c.last_xid, c.last_pos
-      into v_cur_no, v_cur_seg, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos
+    select c.no, c.seg, c.win_no, c.total, c.lo, c.hi, c.last_seg, c.last_xid, c.last_pos, false
+      into v_cur_no, v_cur_seg, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
       from millrace.lane_cursor(p_lane, v_open) c;
-  elsif v_hi is null then
-    v_apart := true;
-    select k.win_lo, k.win_hi
-      into v_lo, v_hi
-      from millrace.claim k
-     where k.slot = v_open % 16
-       and k.lane = p_lane
-       and k.no = v_win_no;
-  end if;
-  if v_cur_no is null then
-    v_cur_no := 0;
-    v_total := 0;
-    v_lo := '1:1:';
-    v_hi := millrace.snapshot();
-    v_fresh := true;
+    if v_cur_no is null then
+      v_cur_no := 0;
+      v_total := 0;
+      v_lo := '1:1:';
+      v_hi := millrace.snapshot();
+      v_fresh := true;
+    end if;
   end if;
   if p_mode = 'r' then
     v_token := gen_random_uuid();
-    v_lease := format('%s.%s.%s.%s', v_open % 16, p_lane, v_cur_no + 1, v_token);
+    v_lease := concat(v_open % 16, '.', p_lane, '.', v_cur_no + 1, '.', v_token);
     v_until := p_now + p_lease;
-    v_rank := (p_lane >> 5) & 127;
-    v_wait := '0';
   end if;
 
   <<windows>>
@@ -112,70 +116,78 @@ begin
         end if;
         loop
           v_limit := p_max - v_taken;
-          v_k := 0;
-          for v_row in
-            -- A row with a part out of line is read by job_read, one at a time: to build it here would raise if the part is damaged.
-            select case
-                     when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0) + coalesce(pg_column_size(j.payload_state), 0)
-                          + coalesce(pg_column_size(j.payload_blob), 0) + coalesce(pg_column_size(j.job_tenant), 0)
-                          + coalesce(pg_column_size(j.job_ref), 0) + coalesce(pg_column_size(j.trail), 0) < 1500
-                     then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.payload_meta,
-                              case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, v_rank,
-                              j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
-                   end as job,
-                   j.xid, j.pos, j.job_id, coalesce(j.ready_at, j.created_at) as ready_at, j.stale_at
-              from millrace.job j
-             where j.slot = v_seg % 16
-               and j.lane = p_lane
-               and (j.xid, j.pos) > (v_from_xid, v_from_pos)
-               and j.xid < v_range.to_xid[i]
-               and pg_visible_in_snapshot(j.xid, v_hi)
-             order by j.lane, j.xid, j.pos
-             limit v_limit
-          loop
-            exit windows when p_mode = 't';
-            if p_mode = 'o' then
-              v_row.job.created_at := v_row.ready_at;
-              return next v_row.job;
-              return;
-            end if;
-            v_k := v_k + 1;
-            v_n := v_n + 1;
-            v_positions := v_positions || v_row.pos;
-            v_ids := v_ids || v_row.job_id;
-            if v_row.job_id <> v_row.pos then
-              v_plain := false;
-            end if;
-            if v_min_seg is null then
-              v_min_seg := v_seg;
-            end if;
-            if p_mode = 'r' then
-              if v_row.stale_at <= p_now then
-                v_odd := v_odd || v_n;
-                v_marks := concat(v_marks, case when v_row.stale_at = '-infinity' then 'd' else 'x' end);
-                continue;
-              elsif v_row.job is null then
-                v_row.job := millrace.job_read(v_seg % 16, v_row.job_id, v_row.pos, v_lease, v_rank, v_until, p_state);
-                if v_row.job is null then
-                  v_odd := v_odd || v_n;
-                  v_marks := concat(v_marks, 'd');
-                  perform millrace.job_bury_damaged(p_now, v_seg % 16, v_row.job_id, v_row.pos);
-                  continue;
-                end if;
-              end if;
-              v_wait := v_wait + (p_now - v_row.ready_at);
-              return next v_row.job;
-            end if;
-            v_taken := v_taken + 1;
-          end loop;
-          if v_k > 0 then
-            v_xid := v_row.xid;
-            v_pos := v_row.pos;
-            v_from_xid := v_xid;
-            v_from_pos := v_pos;
+          if v_few then
+            select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+                   millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
+                   max(pg_column_size(j.payload_args)) >= c_large
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd,
+                   array_agg(case
+                               when pg_column_size(j.payload_args) < c_large
+                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) = 0
+                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null, null, null,
+                                        p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
+                             end) as jobs
+              into v_found
+              from (select *
+                      from millrace.job j
+                     where j.slot = v_seg % 16
+                       and j.lane = p_lane
+                       and (j.xid, j.pos) > (v_from_xid, v_from_pos)
+                       and j.xid < v_range.to_xid[i]
+                       and pg_visible_in_snapshot(j.xid, v_hi)
+                     order by j.lane, j.xid, j.pos
+                     limit v_limit) j;
+          else
+            select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+                   millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
+                   max(pg_column_size(j.payload_args)) >= c_large
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd
+              into v_found
+              from (select *
+                      from millrace.job j
+                     where j.slot = v_seg % 16
+                       and j.lane = p_lane
+                       and (j.xid, j.pos) > (v_from_xid, v_from_pos)
+                       and j.xid < v_range.to_xid[i]
+                       and pg_visible_in_snapshot(j.xid, v_hi)
+                     order by j.lane, j.xid, j.pos
+                     limit v_limit) j;
           end if;
-          exit windows when v_taken >= p_max or v_n - v_taken >= c_batch_of_odd;
-          exit when v_k < v_limit;
+          exit when v_found.n = 0;
+          exit windows when p_mode = 't';
+          if v_found.odd and p_mode = 'r'
+             and (v_few or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
+            exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
+            v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit, v_n,
+                                         v_lease, v_until, p_state);
+            v_jobs := v_jobs || v_found.jobs;
+            v_taken := cardinality(v_jobs);
+            v_odd := v_odd || v_found.ordinals;
+            v_marks := concat(v_marks, v_found.marks);
+          elsif v_few then
+            v_jobs := v_jobs || v_found.jobs;
+            v_taken := v_taken + v_found.n;
+          else
+            exit windows when cardinality(v_jobs) > 0;
+            v_jobs := null;
+            v_taken := v_taken + v_found.n;
+            v_in_seg := v_in_seg || v_seg;
+            v_in_xid := v_in_xid || v_from_xid;
+            v_in_pos := v_in_pos || v_from_pos;
+            v_in_end := v_in_end || v_range.to_xid[i];
+            v_in_rows := v_in_rows || v_found.n;
+          end if;
+          v_n := v_n + v_found.n;
+          v_positions := v_positions || v_found.positions;
+          v_ids := v_ids || v_found.ids;
+          v_wait := v_found.wait + coalesce(v_wait, '0');
+          v_min_seg := coalesce(v_min_seg, v_seg);
+          v_xid := v_found.xid;
+          v_pos := v_found.positions[v_found.n];
+          exit windows when v_taken >= p_max or v_n - v_taken >= c_batch_of_odd or v_found.n < v_found.seen;
+          exit when v_found.n < v_limit;
+          v_from_xid := v_xid;
+          v_from_pos := v_pos;
         end loop;
       end loop;
       v_seg := v_seg + 1;
@@ -189,20 +201,23 @@ begin
     v_fresh := true;
   end loop;
 
-  if v_n = 0 and p_mode <> 't' then
+  if v_n = 0 and p_mode not in ('t', 'o') then
     -- An empty poll writes nothing, but where the next one would be dear: it has taken long, or lanes_ready needs the window at hand.
-    if p_mode = 'o' or clock_timestamp() - v_begun < c_costly and not v_apart then
-      return;
+    if clock_timestamp() - v_begun < c_costly and v_apart is not true then
+      return null;
     end if;
     p_mode := 't';
   end if;
-  if p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
-    return;      -- jobs wait in the window, and its cursor is where it belongs
+  if p_mode = 'o' then
+    return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);
+  elsif p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
+    return null;      -- jobs wait in the window, and its cursor is where it belongs
   end if;
   -- The xid first, then the segment: a claim is stored in a segment that is not closed before its transaction's xid, so a sealed
   -- segment gets no more claims. A rotation in between makes the slot in the lease one too small; lease_take knows.
-  perform pg_current_xact_id();
-  v_open := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  if pg_current_xact_id() is not null then
+    v_open := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  end if;
   v_fresh := v_fresh is true or v_cur_seg <> v_open;      -- each leaf holds the windows of its own rows
   insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, token, claimed_at,
                               wait_us, holder, lease_time, win_lo, win_hi, positions, job_ids, leased_till, status, open_n,
@@ -211,10 +226,11 @@ begin
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
           coalesce(date_part('epoch', v_wait) * 1e6, 0), p_holder, case when p_own_lease then p_lease end,
           case when v_fresh then v_lo end, case when v_fresh then v_hi end,
-          case when p_mode = 'r' then v_positions end, case when p_mode = 'r' and not v_plain then v_ids end,
+          case when p_mode = 'r' then v_positions end, case when p_mode = 'r' and v_ids <> v_positions then v_ids end,
           case when v_taken > 0 and p_mode = 'r' then v_until end,
           case when p_mode = 'r' and v_taken = 0 then 'd' else p_mode end,
           case when p_mode = 'r' then v_taken else 0 end,
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
           case when v_odd is not null then millrace.outcome_with(repeat('o', v_n), v_odd, v_marks) end);
+  return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);
 end $$;

@@ -6,8 +6,7 @@ returns void
 language plpgsql
 as $$
 begin
-  if abs(millrace.epoch_ms(p_now) - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) < 1000
-     or pg_current_xact_id_if_assigned() is not null
+  if pg_current_xact_id_if_assigned() is not null
      or not pg_try_advisory_xact_lock(1297219594, 0) then
     return;
   end if;

@@ -487,3 +487,33 @@ create type millrace.lane_cursor as (
   claimed_at timestamptz
 );
 comment on type millrace.lane_cursor is 'the newest claim of a lane with its window';
+create type millrace.taken as (
+  lane     int,
+  lease    text,
+  until    timestamptz,
+  n        int,
+  hi       pg_snapshot,
+  seg      int[],
+  from_xid xid8[],
+  from_pos bigint[],
+  to_xid   xid8[],
+  rows     int[],
+  jobs     millrace.claimed_job[]
+);
+comment on type millrace.taken is 'what a claim took: n jobs, in ranges of the log that are still to be read, or read already';
+
+-- The latest of some transaction ids. PostgreSQL has it from version 15 on.
+do $$
+begin
+  if current_setting('server_version_num')::int < 150000 then
+    create function millrace.later_xid(p_a xid8, p_b xid8)
+    returns xid8
+    language sql
+    immutable
+    strict
+    as 'select case when p_a > p_b then p_a else p_b end';
+    create aggregate millrace.newest_xid(xid8) (sfunc = millrace.later_xid, stype = xid8);
+  else
+    create aggregate millrace.newest_xid(xid8) (sfunc = pg_catalog.xid8_larger, stype = xid8);
+  end if;
+end $$;

@@ -73,6 +73,20 @@ select is((select string_agg(j.status, ',') from millrace.jobs j where j.id = (:
 select is(millrace.job((:'dam'::bigint[])[3]) ->> 'status', 'dead', 'its story can be told');
 select is(millrace.depth('dam'), 0::bigint, 'nothing waits');
 
+-- ---- one of many ----
+select t.put_heavy('many', 101, 130) as many
+\gset
+select ok(t.damage((:'many'::bigint[])[17:17], 'payload_blob') > 0, 'one job of thirty is damaged');
+select is(t.claim('many', t.at('1 s'), 'many', 25), (:'many'::bigint[])[1:16] || (:'many'::bigint[])[18:26], 'a large batch is filled with its neighbours');
+select is(t.claim('many2', t.at('1 s'), 'many', 25), (:'many'::bigint[])[27:30], 'and the rest comes next');
+-- ---- more bytes than a claim holds in memory ----
+select array(select millrace.enqueue_at(t.at('0'), 'k', '{}', 'bytes', 50, null, null, null, null, null, null, null, null, null, null, null, decode(repeat('00', 6000000), 'hex'), null)
+               from generate_series(1, 5)) as bytes
+\gset
+select is(t.claim('bytes', t.at('1 s'), 'bytes', 25), (:'bytes'::bigint[])[1:2], 'a claim of large jobs ends where they get too many bytes');
+select is(t.claim('bytes2', t.at('1 s'), 'bytes', 25), (:'bytes'::bigint[])[3:4], 'the next goes on there');
+select is(t.claim('bytes3', t.at('1 s'), 'bytes', 25), (:'bytes'::bigint[])[5:5], 'to the end');
+
 -- ---- damaged state, with_state => false: what is not asked for is not read, and does no harm ----
 select t.put_heavy('st', 11, 12, 'state') as st
 \gset

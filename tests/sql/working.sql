@@ -320,6 +320,50 @@ begin isolation level repeatable read;
 select is(millrace.complete(t.lease('rr')), 1, 'a completion works at repeatable read, in the caller''s transaction');
 commit;
 
+-- ---- plain, optioned, large and expired jobs in one lane, claimed in batches of any size ----
+create function t.blob_of(p_i int) returns bytea language sql as $$ select string_agg(decode(md5(p_i || '.' || g), 'hex'), '' order by g) from generate_series(1, 300) g $$;
+create function t.put_sorts(p_queue text)
+returns void
+language sql
+as $$
+  select millrace.enqueue_at(t.at('1500 s'), 'k', jsonb_build_object('i', i), p_queue, 50, null, null, null, null, case when i % 3 = 0 then 'acme' end,
+                             case when i % 3 = 0 then 'ref-' || i end, null, null, case when i % 20 = 7 then interval '1 s' end,
+                             case when i % 3 = 0 then '{"m": 1}'::jsonb end, null, case when i % 20 = 13 then t.blob_of(i) end, null)
+    from generate_series(1, 60) i
+$$;
+-- Claims and completes in batches until nothing is left: the numbers of the jobs in the order they came, and whether each came whole.
+create function t.drain_sorts(p_queue text, p_batch int, out numbers int[], out whole boolean, out completed int)
+language plpgsql
+as $$
+declare
+  v_job   millrace.claimed_job;
+  v_lease text;
+begin
+  whole := true;
+  completed := 0;
+  loop
+    v_lease := null;
+    for v_job in select * from millrace.claim_at(t.at('1600 s'), p_queue, 'w', p_batch, null, true) loop
+      v_lease := v_job.lease;
+      numbers := numbers || (v_job.args ->> 'i')::int;
+      whole := whole and v_job.blob is not distinct from case when (v_job.args ->> 'i')::int % 20 = 13 then t.blob_of((v_job.args ->> 'i')::int) end
+                     and v_job.ref is not distinct from case when (v_job.args ->> 'i')::int % 3 = 0 then 'ref-' || (v_job.args ->> 'i') end
+                     and v_job.meta is not distinct from case when (v_job.args ->> 'i')::int % 3 = 0 then '{"m": 1}'::jsonb end
+                     and v_job.priority = 50 and v_job.attempt = 1 and v_job.lease_until > t.at('1600 s');
+    end loop;
+    exit when v_lease is null;
+    completed := completed + millrace.complete_at(t.at('1601 s'), v_lease, null, null);
+  end loop;
+end $$;
+select t.put_sorts('sorts' || b) from unnest(array[1, 2, 8, 9, 20, 25, 100]) b
+\g /dev/null
+select is(d, (array(select i from generate_series(1, 60) i where i % 20 <> 7), true, 57)::text, format('in batches of %s: each but the expired ones, in order, whole, completed', b))
+  from unnest(array[1, 2, 8, 9, 20, 25, 100]) b
+ cross join lateral (select d::text from t.drain_sorts('sorts' || b, b) d) r(d);
+select is(millrace.depth('sorts' || b), 0::bigint, 'nothing is left') from unnest(array[1, 9, 100]) b;
+select is((select string_agg(k.outcome, '') from millrace.claim k join millrace.queue q on q.queue_id = k.lane >> 12 where q.queue_name = 'sorts100' and k.outcome is not null),
+          (select string_agg(case when i % 20 = 7 then 'x' else 'c' end, '' order by i) from generate_series(1, 60) i), 'the claim says which expired');
+
 -- ---- expired jobs ----
 select millrace.enqueue_at(t.at('0'), 'k', '{}', 'stale', 50, null, null, null, null, null, null, null, null, e, null, null, null, null)
   from unnest(array['1 s', null, '1 s', '1 hour', '1 s']::interval[]) with ordinality u(e, ord)
