@@ -38,8 +38,9 @@ soak: build-tests ## the tests that run for long
 	@tests/run soak
 
 ifneq ($(wildcard bench/run),)
-bench: build-tests ## benchmarks
+bench: build-tests ## benchmarks, also of the peers; writes docs/benchmarks.md
 	@tools/deps bench
+	@tools/deps --optional peers
 	@bench/run
 endif
 
