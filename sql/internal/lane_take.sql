@@ -119,10 +119,10 @@ begin
           if v_few then
             select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   max(pg_column_size(j.payload_args)) >= c_large
+                   coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd,
                    array_agg(case
-                               when pg_column_size(j.payload_args) < c_large
+                               when coalesce(pg_column_size(j.payload_args), 0) < c_large
                                     and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) = 0
                                then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null, null, null,
                                         p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
@@ -140,7 +140,7 @@ begin
           else
             select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   max(pg_column_size(j.payload_args)) >= c_large
+                   coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd
               into v_found
               from (select *
