@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The rows of a range in which some have expired or are large, read one sort at a time for lane_take: the jobs as claim returns them,
--- and of those that are not delivered the ordinals (after p_base) and their letters, x expired, d damaged and buried.
+-- The rows of a range in which some have expired or are large, read for lane_take: the jobs as claim returns them, and of those that
+-- are not delivered the ordinals (after p_base) and their letters, x expired, d damaged and buried.
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- of them at a time than fit into memory: then n is less than what was seen, and the rest is for the next claim.
 create or replace function millrace.take_odd(p_now timestamptz, p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
@@ -8,6 +8,52 @@ create or replace function millrace.take_odd(p_now timestamptz, p_slot int, p_la
                                              p_state boolean,
                                              out n int, out seen int, out positions bigint[], out ids bigint[], out xid xid8, out wait interval,
                                              out jobs millrace.claimed_job[], out ordinals int[], out marks text)
+language plpgsql
+as $$
+declare
+  v_stale boolean;
+begin
+  begin
+    select count(*) filter (where j.fits), count(*), array_agg(j.pos) filter (where j.fits), array_agg(j.job_id) filter (where j.fits),
+           millrace.newest_xid(j.xid) filter (where j.fits), sum(p_now - coalesce(j.ready_at, j.created_at)) filter (where j.fits),
+           array_agg(row(p_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.payload_meta,
+                         case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, p_lane >> 5 & 127,
+                         j.job_source, j.created_at, p_until, j.run_limit)::millrace.claimed_job)
+             filter (where j.fits
+                       -- a JSON value that lies out of line is decoded here, not when it is sent
+                       and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true
+                       and (pg_column_size(j.payload_meta) >= 1500 and length(j.payload_meta::text) = 0) is not true),
+           bool_or(j.stale_at is not null)
+      into n, seen, positions, ids, xid, wait, jobs, v_stale
+      from (select j.*, row_number() over r = 1 or sum(coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0) + coalesce(octet_length(j.payload_blob), 0)
+                                                        + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end) over r < 16777216 as fits
+              from millrace.job j
+             where j.slot = p_slot
+               and j.lane = p_lane
+               and (j.xid, j.pos) > (p_from_xid, p_from_pos)
+               and j.xid < p_to_xid
+               and pg_visible_in_snapshot(j.xid, p_hi)
+            window r as (order by j.lane, j.xid, j.pos rows unbounded preceding)
+             order by j.lane, j.xid, j.pos
+             limit p_limit) j;
+    if not v_stale then
+      return;
+    end if;
+  exception
+    when data_corrupted or internal_error or data_exception or program_limit_exceeded then
+      null;      -- some part of some job cannot be read
+  end;
+  select t.*
+    into n, seen, positions, ids, xid, wait, jobs, ordinals, marks
+    from millrace.take_singly(p_now, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit, p_base, p_lease, p_until, p_state) t;
+end $$;
+
+-- The same, one job at a time: where some have expired or cannot be read.
+create or replace function millrace.take_singly(p_now timestamptz, p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
+                                                p_hi pg_snapshot, p_limit int, p_base int, p_lease text, p_until timestamptz,
+                                                p_state boolean,
+                                                out n int, out seen int, out positions bigint[], out ids bigint[], out xid xid8, out wait interval,
+                                                out jobs millrace.claimed_job[], out ordinals int[], out marks text)
 language plpgsql
 as $$
 declare
