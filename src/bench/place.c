@@ -20,10 +20,11 @@
 
 #define DSN_MAX 65536
 // A server that has crashed needs some time before its databases can be dropped.
-#define CLOSE_LIMIT_MS  20000
-#define CLOSE_PAUSE_US  500000
-#define MIGRATE_LOCK_MS 5000
-#define MIGRATE_WAIT_MS 60000
+#define CLOSE_LIMIT_MS   20000
+#define SESSION_PAUSE_US 10000
+#define CLOSE_PAUSE_US   500000
+#define MIGRATE_LOCK_MS  5000
+#define MIGRATE_WAIT_MS  60000
 
 // ---- connection strings ----
 
@@ -39,7 +40,8 @@ static void add_setting(struct buf *out, const char *keyword, const char *value)
     buf_puts(out, "'");
 }
 
-// Everything that a dsn says but the database. A bare word is nothing but a database.
+// Everything that a dsn says but the database, and how sessions are called. A bare word is nothing
+// but a database.
 static int add_settings(struct buf *out, const char *dsn, struct mr_error *err)
 {
     if (!dsn || (!strchr(dsn, '=') && !strchr(dsn, ':'))) {
@@ -50,7 +52,8 @@ static int add_settings(struct buf *out, const char *dsn, struct mr_error *err)
         return mr_error_set(err, MR_EUSAGE, "the connection string cannot be parsed");
     }
     for (const PQconninfoOption *option = options; option->keyword; option++) {
-        if (option->val && *option->val && !str_equal(option->keyword, "dbname")) {
+        if (option->val && *option->val && !str_equal(option->keyword, "dbname") &&
+            !str_equal(option->keyword, "application_name")) {
             add_setting(out, option->keyword, option->val);
         }
     }
@@ -174,8 +177,12 @@ static int make_site(struct place *place, struct site *site, struct mr_error *er
     int code;
 
     if (place->here) {
-        buf_puts(&site->dsn, place->dsn ? place->dsn : "");
-        return name_queue(site, err);
+        // the queue's name is its sessions' name too
+        if ((code = name_queue(site, err)) == 0 &&
+            (code = place_dsn(&site->dsn, place->dsn, PQdb(conn_pg(place->conn)), err)) == 0) {
+            add_setting(&site->dsn, "application_name", site->queue);
+        }
+        return code ? code : buf_status(&site->dsn, err);
     }
     snprintf(site->queue, sizeof(site->queue), "default");
     snprintf(name, sizeof(name), "millrace_bench_%ld_%u", (long)getpid(), ++place->serial);
@@ -205,13 +212,33 @@ int place_enter(struct place *place, struct site **ret, struct mr_error *err)
     return code;
 }
 
+// A session that was closed may still be at its last statement, which would make the queue again.
+static int wait_for_sessions(struct place *place, const char *const *values, int64_t deadline,
+                             struct mr_error *err)
+{
+    int64_t count = 1;
+    int code = 0;
+
+    while (code == 0 && count > 0 && clock_ms() < deadline) {
+        AUTO_RESULT *rows = NULL;
+        if ((code = script_query(place->conn, "sessions", 1, values, &rows, err)) == 0 &&
+            (count = strtoll(PQgetvalue(rows, 0, 0), NULL, 10)) > 0) {
+            watch_pause_us(SESSION_PAUSE_US);
+        }
+    }
+    return code;
+}
+
 // A queue that was never used is not there, and jobs that still run keep one from being dropped.
 static int drop_queue(struct place *place, struct site *site, struct mr_error *err)
 {
     const char *values[] = {site->queue};
     int64_t deadline = clock_ms() + CLOSE_LIMIT_MS;
-    int code;
+    int code = wait_for_sessions(place, values, deadline, err);
 
+    if (code) {
+        return code;
+    }
     do {
         AUTO_RESULT *rows = NULL;
         code =
