@@ -9,7 +9,8 @@ declare
   v_queue millrace.queue;
   v_lane  int;
   v_limit int;
-  v_worst bigint;
+  v_xid   xid8;
+  v_seg   int;
 begin
   perform millrace.at_home();
   if p_args is null then
@@ -22,12 +23,11 @@ begin
   if cardinality(p_args) = 0 then
     return;
   end if;
-  perform pg_current_xact_id();
+  v_xid := pg_current_xact_id();
   v_queue := millrace.queue_of(p_queue);
-  select max(pg_column_size(a))
-    into v_worst
-    from unnest(p_args) a;
-  perform millrace.check_size('the largest of args', v_worst, v_queue.args_bytes, 'max_args');
+  if pg_column_size(p_args) > v_queue.args_bytes then
+    perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
+  end if;
   v_lane := (v_queue.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_lane);
   v_limit := coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit);
@@ -40,9 +40,11 @@ begin
     return;
   end if;
   perform millrace.wake(v_queue.queue_id, p_now);
+  -- The segment is read once, after the xid: the rule of the log's own defaults, which read it for each row.
+  v_seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
   return query
-    insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args)
-    select p.pos, p.pos, p_now, v_lane + p.pos % v_queue.part_count, v_limit, p_kind, p.a
+    insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args)
+    select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + p.pos % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a
       from (select nextval('millrace.pos_seq') as pos, a
               from unnest(p_args) a) p
     returning job_id;
