@@ -92,7 +92,7 @@ static int measure_all(struct bench *bench, const struct bench_mode *const *mode
 
 int bench_run(struct bench *bench, const struct bench_mode *const *modes, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
 
     results_init(&bench->results);
     watch_begin(&bench->watch, "preparing");

@@ -175,7 +175,7 @@ int crew_finish(struct crew *crew, struct mr_error *err)
 // Which error counts: what made it end, not what ending led to.
 int crew_run(struct crew *crew, struct watch *watch, int64_t whole, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
     int code = crew_start(crew, err);
 
     while (code == 0 && !crew_is_done(crew)) {

@@ -28,7 +28,7 @@ static int64_t shallow_of(const struct bench_spec *spec)
 // Starts workers, and stops them when the second mark is reached.
 static int run_crew(struct crew *crew, struct watch *watch, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
     int code = crew_start(crew, err);
 
     while (code == 0 && !atomic_load(&crew->marks[1].us)) {

@@ -172,7 +172,7 @@ static int open_sessions(struct latency *latency, struct mr_error *err)
 
 static int work(struct latency *latency, struct run *run, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
     int code = crew_start(&latency->crew, err);
 
     if (code == 0) {

@@ -160,7 +160,7 @@ static void put_in(const struct steady *steady, struct run *run)
 
 static int work(struct steady *steady, struct run *run, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
     int code;
 
     if ((code = crew_start(steady->crew, err)) == 0 && (code = warm_up(steady, err)) == 0) {

@@ -46,7 +46,7 @@ int stage_open(struct stage *stage, struct bench *bench, const struct contender 
 
 int stage_close(struct stage *stage, int code, struct mr_error *err)
 {
-    struct mr_error later;
+    struct mr_error later = {0};
     int end = 0;
 
     conn_free(stage->holder);

@@ -34,7 +34,8 @@ holds()
     fi
 }
 
-# Runs with figures that are quick to have.
+# Runs it; its report is in $output.
+# shellcheck disable=SC2154  # run sets stderr
 bench()
 {
     run --separate-stderr "$MR_BIN" bench "$@" --json

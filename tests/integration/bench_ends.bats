@@ -40,7 +40,8 @@ holds()
     fi
 }
 
-# Runs with figures that are quick to have.
+# Runs it; its report is in $output.
+# shellcheck disable=SC2154  # run sets stderr
 bench()
 {
     run --separate-stderr "$MR_BIN" bench "$@" --json
@@ -112,7 +113,7 @@ queue_there()
     signal here TERM
     ended here
     [ "$status" -eq 1 ]
-    ! queue_there
+    run ! queue_there
 }
 
 @test "after an error in the middle nothing is left" {

@@ -26,7 +26,8 @@ holds()
     fi
 }
 
-# Runs with figures that are quick to have.
+# Runs it; its report is in $output.
+# shellcheck disable=SC2154  # run sets stderr
 bench()
 {
     run --separate-stderr "$MR_BIN" bench "$@" --json
@@ -52,6 +53,4 @@ bench()
     # A ratio is made of the runs.
     holds '(.runs | map(select(.mode == "drain")) | map({(.contender): .rate}) | add) as $r
            | .ratios[] | select(.mode == "drain" and .figure == "rate") | .median / ($r.millrace / $r.textbook) - 1 | fabs < 1e-6'
-    # The textbook writes more than twice the WAL.
-    holds '.ratios[] | select(.mode == "wal" and .figure == "wal_bytes") | .median < 0.5'
 }
