@@ -4,7 +4,9 @@
 
 #include "bench/crew.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "bench/script.h"
@@ -129,11 +131,34 @@ static int check_silence(struct crew *crew, bool idle, struct mr_error *err)
     return script_number(crew->site->conn, "ping", &one, err);
 }
 
+// Resident memory of this process; 0 where the kernel does not tell.
+static int64_t memory_bytes(void)
+{
+    long long whole = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file) {
+        if (fscanf(file, "%lld %lld", &whole, &resident) != 2) {
+            resident = 0;
+        }
+        fclose(file);
+    }
+    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+static void note_memory(struct crew *crew)
+{
+    int64_t bytes = memory_bytes();
+
+    crew->memory_bytes = bytes > crew->memory_bytes ? bytes : crew->memory_bytes;
+}
+
 int crew_tick(struct crew *crew, struct watch *watch, int64_t whole, bool idle,
               struct mr_error *err)
 {
     int code = watch_tick(watch, atomic_load(&crew->started), whole, err);
 
+    note_memory(crew);
     if (code == 0) {
         code = failed_hand(crew, err);
     }

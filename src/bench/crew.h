@@ -57,9 +57,10 @@ struct crew {
     atomic_llong started;
     atomic_bool stop;
     int64_t start_us;
-    int64_t end_us;    // of the last hand; crew_finish()
-    int64_t completed; // crew_finish()
-    int64_t seen;      // by crew_tick(), and when that was
+    int64_t end_us;       // of the last hand; crew_finish()
+    int64_t completed;    // crew_finish()
+    int64_t memory_bytes; // that this process had in use at most, as crew_tick() saw it; 0: unknown
+    int64_t seen;         // by crew_tick(), and when that was
     int64_t seen_us;
     struct hand hands[SPEC_WORKERS_MAX];
 };

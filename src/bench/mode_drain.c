@@ -15,6 +15,7 @@ static void put_in(struct run *run, const struct crew *crew, int64_t jobs, int64
     run_note(run, "batch", crew->batch);
     run_note(run, "workers", crew->workers);
     run_note(run, "seconds", seconds);
+    run_note(run, "memory_bytes", (double)crew->memory_bytes);
     run_more(run, "rate", "jobs/s", (double)jobs / seconds);
     run_less(run, "wal_bytes", "B/job", (double)wal_bytes / (double)jobs);
 }
@@ -28,8 +29,11 @@ static int measure(struct stage *stage, struct run *run, struct mr_error *err)
 
     crew_init(&crew, stage->contender, stage->site, spec);
     crew.until_empty = true;
-    if ((code = stage_fill(stage, spec->jobs, err)) || (code = stage_wal(stage, &wal[0], err)) ||
-        (code = crew_run(&crew, &stage->bench->watch, spec->jobs, err)) ||
+    if ((code = stage_fill(stage, spec->jobs, err)) || (code = stage_wal(stage, &wal[0], err))) {
+        return code;
+    }
+    stage_rest(stage);
+    if ((code = crew_run(&crew, &stage->bench->watch, spec->jobs, err)) ||
         (code = stage_wal(stage, &wal[1], err)) ||
         (code = crew_check_done(&crew, spec->jobs, err))) {
         return code;

@@ -152,6 +152,7 @@ static void put_in(const struct steady *steady, struct run *run)
     run_note(run, "batch", (double)spec->batch);
     run_note(run, "chunk", (double)steady->chunk);
     run_note(run, "workers", (double)spec->workers);
+    run_note(run, "memory_bytes", (double)steady->crew->memory_bytes);
     run_note(run, "not_timed", (double)atomic_load(&steady->missed));
     run_less(run, "p50_ms", "ms", (double)histogram_percentile(&steady->latency, 0.5) / 1000);
     run_less(run, "p99_ms", "ms", (double)histogram_percentile(&steady->latency, 0.99) / 1000);

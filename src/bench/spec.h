@@ -42,6 +42,7 @@ struct bench_spec {
     int64_t rate;    // of steady; 0: as fast as they can
     int64_t repeat;
     bool hold_snapshot;
+    bool upkeep;   // runs beside Millrace
     bool textbook; // compare with it
     bool here;
 };

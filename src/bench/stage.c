@@ -4,6 +4,8 @@
 
 #include "bench/stage.h"
 
+#include <malloc.h>
+
 #include "base/clock.h"
 #include "bench/script.h"
 
@@ -41,13 +43,25 @@ int stage_open(struct stage *stage, struct bench *bench, const struct contender 
     }
     quiet_down(stage->site);
     stage->session.site = stage->site;
-    return contender->session_open(&stage->session, err);
+    code = contender->session_open(&stage->session, err);
+    if (code == 0 && spec->upkeep && contender == &contender_millrace) {
+        code = upkeep_start(&stage->upkeep, stage->site, err);
+    }
+    return code;
+}
+
+void stage_rest(struct stage *stage)
+{
+    stage->contender->session_close(&stage->session);
+    stage->session.site = NULL;
+    payload_done(&stage->payload);
+    malloc_trim(0);
 }
 
 int stage_close(struct stage *stage, int code, struct mr_error *err)
 {
     struct mr_error later = {0};
-    int end = 0;
+    int end = upkeep_stop(&stage->upkeep, &later);
 
     conn_free(stage->holder);
     if (stage->session.site) {
@@ -55,7 +69,8 @@ int stage_close(struct stage *stage, int code, struct mr_error *err)
     }
     payload_done(&stage->payload);
     if (stage->site) {
-        end = place_leave(&stage->bench->place, stage->site, &later);
+        int left = place_leave(&stage->bench->place, stage->site, end ? NULL : &later);
+        end = end ? end : left;
     }
     if (code == 0 && end) {
         *err = later;

@@ -8,6 +8,7 @@
 
 #include "bench/bench.h"
 #include "bench/payload.h"
+#include "bench/upkeep.h"
 
 struct stage {
     struct bench *bench;
@@ -17,6 +18,7 @@ struct stage {
     size_t chunk;
     struct session session;
     struct conn *holder; // NULL: no snapshot is held
+    struct upkeep upkeep;
 };
 
 // Jobs of one transaction take at most so many bytes; larger payloads go in smaller chunks.
@@ -34,6 +36,9 @@ int stage_enqueue(struct stage *stage, int64_t jobs, int64_t *ret_us, struct mr_
 // The same in preparation of something: with statistics for the planner, and with the snapshot
 // of --hold-snapshot taken behind it.
 int stage_fill(struct stage *stage, int64_t jobs, struct mr_error *err);
+
+// Nothing will be enqueued any more: gives back the memory that was needed for it.
+void stage_rest(struct stage *stage);
 
 // From now on a snapshot is held.
 int stage_hold(struct stage *stage, struct mr_error *err);

@@ -69,10 +69,10 @@ static void print_head(const struct bench *bench)
 
     printf("millrace %s, PostgreSQL %s, %ld cores, payload %lld bytes\n", MILLRACE_VERSION,
            bench->server, cores(), (long long)spec->payload_bytes);
-    printf("jobs %lld, batch %lld, chunk %lld, workers %lld, repeat %lld%s\n",
+    printf("jobs %lld, batch %lld, chunk %lld, workers %lld, repeat %lld%s%s\n",
            (long long)spec->jobs, (long long)spec->batch, (long long)spec->chunk,
            (long long)spec->workers, (long long)spec->repeat,
-           spec->hold_snapshot ? ", a snapshot is held" : "");
+           spec->hold_snapshot ? ", a snapshot is held" : "", spec->upkeep ? ", with upkeep" : "");
     for (int i = 0; i < PQntuples(bench->settings); i++) {
         printf("%s%s=%s", i ? ", " : "", PQgetvalue(bench->settings, i, 0),
                PQgetvalue(bench->settings, i, 1));

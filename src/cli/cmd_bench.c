@@ -276,6 +276,8 @@ int cmd_bench(int argc, char **argv)
          "steady: jobs a second; 0 is as fast as they can (0)"},
         {"hold-snapshot", OPTION_FLAG, &spec->hold_snapshot, NULL,
          "another session holds a snapshot meanwhile"},
+        {"upkeep", OPTION_FLAG, &spec->upkeep, NULL,
+         "maintain runs beside it once a second, as in a daemon"},
         {"repeat", OPTION_NUMBER, &spec->repeat, "NUMBER", "runs of each mode (1)"},
         {"compare", OPTION_STRING, &command.compare, "NAME",
          "measure textbook too, a table with SKIP LOCKED"},

@@ -60,7 +60,7 @@ bench()
 }
 
 @test "workers, parts, a rate and a held snapshot" {
-    bench drain --jobs 2000 --batch 1 --workers 4 --parts 4 --hold-snapshot
+    bench drain --jobs 2000 --batch 1 --workers 4 --parts 4 --hold-snapshot --upkeep
     holds '.runs[0] | .workers == 4 and .batch == 1 and .jobs == 2000'
     bench steady --rate 200 --seconds 2 --hold-snapshot
     # It produces what was asked for, not what it could.
@@ -122,4 +122,18 @@ bench()
     has 'permission denied to create database'
     has "alter role $role createdb"
     has '--here'
+}
+
+# The statements of SQL files, one a line, whatever their layout.
+statements()
+{
+    cat "$@" | sed -e 's/--.*//' -e 's/ if not exists//' | tr -s ' \n' ' ' | tr ';' '\n' | sed -e 's/^ *//' -e '/^$/d' | sort
+}
+
+@test "the textbook is the same here and in bench/" {
+    statements "$MR_ROOT/bench/TEXTBOOK.sql" >"$BATS_TEST_TMPDIR/theirs"
+    statements "$MR_ROOT"/sql/bench/textbook.sql "$MR_ROOT"/sql/bench/textbook_session.sql >"$BATS_TEST_TMPDIR/ours"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/theirs")" -ge 6 ]
+    run comm -23 "$BATS_TEST_TMPDIR/theirs" "$BATS_TEST_TMPDIR/ours"
+    [ -z "$output" ]
 }
