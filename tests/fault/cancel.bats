@@ -108,7 +108,10 @@ SQL
     "$MR_ROOT/tools/pgserver" restart "$MR_SERVER"
     [ "$(sql "select count(millrace.enqueue('k', queue => 'q', state => b)) from noise")" -eq 1 ]
     [ "$(sql "select available + running from millrace.stats('q')")" -eq $((kept + 1)) ]
-    # What the window held before, and then the new one.
-    [ "$(sql "select count(*) from millrace.claim('q', 'w', 10000) where length(state) = 96000")" -eq $((kept - 10)) ]
-    [ "$(sql "select count(*) from millrace.claim('q', 'w', 10000) where length(state) = 96000")" -eq 1 ]
+    # Each of them once, and whole. A claim of large jobs ends at 16 MB, so there are several.
+    whole=0
+    while n=$(sql "select count(*) from millrace.claim('q', 'w', 10000) where length(state) = 96000") && [ "$n" -gt 0 ]; do
+        whole=$((whole + n))
+    done
+    [ "$whole" -eq $((kept - 10 + 1)) ]
 }
