@@ -141,7 +141,7 @@ static void last_tick(const struct peer *peer)
 
 void mode_enqueue(const struct request *request)
 {
-    pthread_t threads[THREADS_MAX];
+    pthread_t threads[THREADS_MAX] = {0};
     run_begin(request, request->producers);
     threads_start(threads, request->producers, enqueue_thread);
     meet();
@@ -192,7 +192,7 @@ static void *drain_thread(void *arg)
 
 void mode_drain(const struct request *request)
 {
-    pthread_t threads[THREADS_MAX];
+    pthread_t threads[THREADS_MAX] = {0};
     if (request->slices < 1 || request->slices > SLICES_MAX || request->jobs < request->slices) {
         die("slices: 1 to %d, and not more than jobs", SLICES_MAX);
     }
@@ -268,7 +268,7 @@ static void *tick_thread(void *arg)
 
 void mode_steady(const struct request *request)
 {
-    pthread_t threads[THREADS_MAX];
+    pthread_t threads[THREADS_MAX] = {0};
     int tickers = request->peer->tick ? 1 : 0;
     int count = request->producers + request->workers + tickers;
     run_begin(request, count);
@@ -348,7 +348,7 @@ static long latency_count(const struct request *request)
 void mode_latency(const struct request *request)
 {
     static double ms[LATENCIES_MAX];
-    pthread_t threads[2];
+    pthread_t threads[2] = {0};
     int count = request->peer->tick ? 2 : 1;
     long jobs = latency_count(request);
     run_begin(request, count);

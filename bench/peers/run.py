@@ -10,6 +10,7 @@
   --jobs N      of a bulk enqueue and a drain (200000)      --repeat N    rounds (3)
   --batch N     jobs a claim, the same for all (500)        --seconds N   of steady state (10)
   --deep N      the deep queue of the peers (500000)        --output FILE (MR_BUILD/bench/peers.json)
+  --set NAME=N  any other size; the names are in the results, under "sizes"
 
 A round takes every contender once; the report has the median of the rounds and their spread. A contender
 that cannot be run is in the results with the reason. Exit status 0: done, and every target that was measured is
@@ -35,8 +36,8 @@ from contenders import BY_NAME, CONTENDERS, FIGURES
 
 STEP_LIMIT_S = 3600
 SHALLOW = 10000
-DEPTH_ROUNDS = 5
 SLICES = 5
+SCOUT_PART = 4       # of the jobs
 
 
 @dataclasses.dataclass
@@ -58,13 +59,14 @@ class Sizes:
     deep: int = 500000
     deep_millrace: int = 5000000
     shallow: int = SHALLOW
+    depth_rounds: int = 5
     warm: int = 1000
 
     @classmethod
     def quick(cls):
         return cls(jobs=4000, batch=200, chunk=1000, seconds=1, single_jobs=200, single_held_jobs=200, single_workers=4,
                    served_jobs=2000, latencies=5, latency_seconds=1, held_jobs=4000, held_jobs_millrace=4000,
-                   deep=8000, deep_millrace=20000, shallow=2000, warm=200)
+                   deep=8000, deep_millrace=20000, shallow=2000, depth_rounds=2, warm=200)
 
 
 def progress(text):
@@ -90,6 +92,7 @@ class Peer:
 
     def __init__(self, contender, sizes, server, command):
         self.contender, self.sizes, self.server, self.command = contender, sizes, server, command
+        self.best = contender.candidates[0]
 
     def drive(self, env, mode, **settings):
         words = [f"{name}={value}" for name, value in settings.items()]
@@ -104,18 +107,22 @@ class Peer:
     def fill(self, env, jobs, tick):
         # PgQ's claim is what lies between two ticks.
         chunk = min(self.sizes.chunk, tick) if self.contender.name == "pgq" else self.sizes.chunk
-        self.drive(env, "enqueue", jobs=jobs, chunk=chunk, tick_jobs=tick)
+        return self.drive(env, "enqueue", jobs=jobs, chunk=chunk, tick_jobs=tick)
+
+    def scout(self, candidate):
+        jobs = self.sizes.jobs // SCOUT_PART
+        env = self.filled(jobs, candidate[0])
+        return self.drive(env, "drain", jobs=jobs, batch=candidate[0], workers=candidate[1])["rate"]
 
     # ---- the steps: each returns figures ----
 
     def step_enqueue(self):
         """Bulk enqueue on a fresh queue, and the drain with what it is best at."""
-        sizes, best = self.sizes, self.contender.best
+        jobs, (batch, workers) = self.sizes.jobs, self.best
         env = self.server.fresh()
         self.drive(env, "setup")
-        tick = self.contender.tick_best
-        written = self.drive(env, "enqueue", jobs=sizes.jobs, chunk=min(sizes.chunk, tick or sizes.chunk), tick_jobs=tick)
-        drained = self.drive(env, "drain", jobs=sizes.jobs, batch=best["batch"], workers=best["workers"])
+        written = self.fill(env, jobs, batch)
+        drained = self.drive(env, "drain", jobs=jobs, batch=batch, workers=workers)
         return {"enqueue": written["rate"], "drain_best": drained["rate"]}
 
     def step_drain(self):
@@ -184,14 +191,14 @@ class Peer:
             deep = self.server.another()
             self.drive(deep, "setup")
             self.fill(deep, self.sizes.deep, self.sizes.batch)
-            pairs = [(self.depth_round(shallow), self.depth_round(deep)) for _ in range(DEPTH_ROUNDS)]
+            pairs = [(self.depth_round(shallow), self.depth_round(deep)) for _ in range(self.sizes.depth_rounds)]
             self.server.query(f"drop database {deep['PGDATABASE']} with (force)")
             rates = [statistics.median(side) for side in zip(*pairs)]
         else:
             rates = []
             for jobs in (self.sizes.shallow, self.sizes.deep):
                 env = self.filled(jobs, self.sizes.batch)
-                rates.append(statistics.median(self.depth_round(env) for _ in range(DEPTH_ROUNDS)))
+                rates.append(statistics.median(self.depth_round(env) for _ in range(self.sizes.depth_rounds)))
         return {"depth": rates[1] / rates[0]}
 
     def steps(self):
@@ -206,20 +213,22 @@ class Millrace:
 
     def __init__(self, contender, sizes, server, build):
         self.contender, self.sizes, self.server = contender, sizes, server
+        self.best = contender.candidates[0]
         self.program = os.path.join(build, "millrace")
         self.echo = os.path.abspath(os.path.join(build, "bench", "echo"))
-        self.facts = {}
+
+    def scout(self, candidate):
+        return self.bench("drain", jobs=self.sizes.jobs // SCOUT_PART, batch=candidate[0], workers=candidate[1])["rate"]
 
     def bench(self, mode, **options):
         words = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), str(value))]
         told = json.loads(call([self.program, "bench", mode, "--json"] + words, self.server.env))
-        self.facts = {key: told[key] for key in ("version", "server", "cores", "payload_bytes", "settings")}
         return next(run for run in told["runs"] if run["mode"] == mode and run["contender"] == "millrace")
 
     def step_enqueue(self):
-        sizes = self.sizes
-        written = self.bench("enqueue", jobs=sizes.jobs, chunk=sizes.chunk)
-        drained = self.bench("drain", jobs=sizes.jobs, **self.contender.best)
+        jobs, (batch, workers) = self.sizes.jobs, self.best
+        written = self.bench("enqueue", jobs=jobs, chunk=self.sizes.chunk)
+        drained = self.bench("drain", jobs=jobs, batch=batch, workers=workers)
         return {"enqueue": written["rate"], "drain_best": drained["rate"]}
 
     def step_drain(self):
@@ -278,9 +287,10 @@ class Session:
 
     def __init__(self, options, sizes, build):
         self.options, self.sizes, self.build = options, sizes, build
+        self.output = options.output or os.path.join(build, "bench", "peers.json")
         self.node = installed.Node(build)
         self.entries = {c.name: {"name": c.name, "title": c.title, "version": "", "status": "not run", "reason": "",
-                                 "config": list(c.config), "best": c.best, "runs": []} for c in CONTENDERS}
+                                 "config": list(c.config), "best": None, "runs": []} for c in CONTENDERS}
         self.machine = {"cores": os.cpu_count()}
         self.broken = False
 
@@ -316,6 +326,7 @@ class Session:
         figures = {}
         try:
             subject = self.subject(contender, server)
+            subject.best = self.find_best(contender, subject, label)
             for name, step in subject.steps().items():
                 progress(f"{label} {contender.name}: {name}")
                 figures.update(step())
@@ -323,6 +334,17 @@ class Session:
         finally:
             server.stop()
         return figures
+
+    def find_best(self, contender, subject, label):
+        """Chosen once, before the first round, by drains that are in no figure."""
+        entry = self.entries[contender.name]
+        if not entry["best"]:
+            candidates = contender.candidates[:1] if self.options.quick else contender.candidates
+            progress(f"{label} {contender.name}: which claim size is best")
+            rates = {candidate: subject.scout(candidate) for candidate in candidates} if len(candidates) > 1 else {}
+            entry["best"] = list(max(rates, key=rates.get) if rates else candidates[0])
+            entry["tried"] = [{"batch": batch, "workers": workers, "rate": found} for (batch, workers), found in rates.items()]
+        return tuple(entry["best"])
 
     def note_machine(self, contender, subject, server):
         if contender.server == "postgresql" and "server" not in self.machine:
@@ -345,6 +367,7 @@ class Session:
                 progress(f"{contender.name}: broke: {why}")
                 ready.remove(contender)
                 self.broken = True
+            self.save()
 
     def run(self):
         ready = self.check()
@@ -361,6 +384,12 @@ class Session:
             entry["figures"] = summary(entry["runs"])
         return {"quick": self.options.quick, "repeat": self.options.repeat, "sizes": dataclasses.asdict(self.sizes),
                 "payload_bytes": 200, "machine": self.machine, "contenders": list(self.entries.values())}
+
+    def save(self):
+        """After every contender: what an interrupted run has found is not lost."""
+        with open(self.output, "w", encoding="utf-8") as file:
+            json.dump(self.results(), file, indent=1)
+            file.write("\n")
 
 
 def summary(runs):
@@ -384,6 +413,7 @@ def read_options(words):
         parser.add_argument(name, type=int)
     parser.add_argument("--repeat", type=int, default=0)
     parser.add_argument("--output")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=N")
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in BY_NAME]
     if unknown:
@@ -399,6 +429,11 @@ def read_sizes(options):
     for name in ("jobs", "batch", "seconds", "deep"):
         if getattr(options, name) is not None:
             setattr(sizes, name, getattr(options, name))
+    for text in options.set:
+        name, _, value = text.partition("=")
+        if not hasattr(sizes, name) or not value.isdigit() or int(value) < 1:
+            sys.exit(f"bench/run peers: --set {text}: not a size and a number")
+        setattr(sizes, name, int(value))
     return sizes
 
 
@@ -413,11 +448,8 @@ def main(words):
     build = os.environ.get("MR_BUILD", "build")
     session = Session(options, read_sizes(options), build)
     session.run()
-    output = options.output or os.path.join(build, "bench", "peers.json")
-    with open(output, "w", encoding="utf-8") as file:
-        json.dump(session.results(), file, indent=1)
-        file.write("\n")
-    report = [sys.executable, "-B", "bench/peers/report.py", output] + (["--write"] if options.write else [])
+    session.save()
+    report = [sys.executable, "-B", "bench/peers/report.py", session.output] + (["--write"] if options.write else [])
     told = subprocess.run(report, check=False)
     return 1 if session.broken else told.returncode
 

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes up to max_jobs jobs of a queue under one lease and returns them; none when there are none, the queue is paused or unknown.
--- One call returns jobs of one priority and part, and of large ones 16 MB. The jobs stay the worker's until lease_until; heartbeat extends it. Every later call
--- carries the lease. with_state => false leaves the heavy state behind. worker defaults to a name with the backend's pid.
+-- One call returns jobs of one priority and part, and of large ones 16 MB. The jobs stay the worker's until lease_until; heartbeat
+-- extends it. Every later call carries the lease. with_state => false leaves the heavy state behind. worker defaults to a name with
+-- the backend's pid.
 -- Also does a bounded slice of promotion and rescue once a second. Commit at once: the claim holds a lock until then.
 -- Errors: 22023 bad argument, 25000 not read committed, 25006 read-only, MR004 restored schema.
 create or replace function millrace.claim(

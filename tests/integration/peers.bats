@@ -27,7 +27,7 @@ setup()
 {
     cat "$OUT"
     tail -n 5 "$ERR"
-    cd "$MR_ROOT"
+    cd "$MR_ROOT" || return
 }
 
 report()
@@ -83,7 +83,7 @@ skip_unless_installed()
 
 @test "the results name the machine and no path" {
     jq -e '.machine.cores > 0 and .machine.settings.synchronous_commit == "on" and .payload_bytes == 200' "$PEERS"
-    ! grep -F "$MR_SCRATCH" "$PEERS"
+    run ! grep -F "$MR_SCRATCH" "$PEERS"
 }
 
 @test "every contender is in the results, those that were not run with the reason" {
@@ -110,13 +110,14 @@ skip_unless_installed()
         grep -qF -- "- **$title" "$page"
     done
     [ "$(sed -n '/^## Targets/,/^## Conf/p' "$page" | grep -c '^| .* at \(least\|most\) ')" -eq 14 ]
-    ! grep -E '/(tmp|home|work|root)/' "$page"
+    run ! grep -E '/(tmp|home|work|root)/' "$page"
 }
 
 @test "every picture of the page is there and is valid SVG with a label for every contender" {
     report "$PEERS" --docs "$BATS_TEST_TMPDIR/docs"
-    cd "$BATS_TEST_TMPDIR/docs"
-    for picture in $(sed -n 's/^!\[.*](\(.*\))$/\1/p' benchmarks.md); do
+    cd "$BATS_TEST_TMPDIR/docs" || return
+    mapfile -t pictures < <(sed -n 's/^!\[.*](\(.*\))$/\1/p' benchmarks.md)
+    for picture in "${pictures[@]}"; do
         python3 - "$picture" <<'PYTHON'
 import sys
 import xml.etree.ElementTree as tree
