@@ -32,6 +32,7 @@ struct steady {
     struct stage *stage;
     struct crew *crew;
     size_t chunk;
+    int64_t warm;     // jobs that go ahead
     int64_t enqueued; // the warm-up included
     int64_t number;   // of the last transaction
     int64_t ticked_us;
@@ -108,8 +109,8 @@ static int warm_up(struct steady *steady, struct mr_error *err)
 {
     int code = 0;
 
-    while (code == 0 && atomic_load(&steady->crew->started) < WARM_JOBS) {
-        code = crew_tick(steady->crew, &steady->stage->bench->watch, WARM_JOBS, false, err);
+    while (code == 0 && atomic_load(&steady->crew->started) < steady->warm) {
+        code = crew_tick(steady->crew, &steady->stage->bench->watch, steady->warm, false, err);
         watch_pause_us(PAUSE_US);
     }
     return code;
@@ -185,8 +186,9 @@ static int measure(struct steady *steady, struct stage *stage, struct run *run,
     steady->stage = stage;
     steady->crew = &crew;
     steady->chunk = stage->chunk < CHUNK_MOST ? stage->chunk : CHUNK_MOST;
-    int code = stage_fill(stage, WARM_JOBS, err);
-    steady->enqueued = WARM_JOBS;
+    steady->warm = stage_warm_jobs(stage, WARM_JOBS);
+    int code = stage_fill(stage, steady->warm, err);
+    steady->enqueued = steady->warm;
     if (code == 0 && (code = work(steady, run, err)) == 0) {
         put_in(steady, run);
     }

@@ -61,11 +61,12 @@ static void put_in(struct run *run, const struct bench_spec *spec, const int64_t
 static int measure(struct stage *stage, struct run *run, struct mr_error *err)
 {
     const struct bench_spec *spec = stage->bench->spec;
+    int64_t warm = stage_warm_jobs(stage, WARM_JOBS);
     struct sizes sizes[2];
     int64_t wal[3];
     int code;
 
-    if ((code = stage_fill(stage, WARM_JOBS, err)) || (code = drain(stage, WARM_JOBS, err)) ||
+    if ((code = stage_fill(stage, warm, err)) || (code = drain(stage, warm, err)) ||
         (code = read_sizes(stage, &sizes[0], err)) || (code = stage_wal(stage, &wal[0], err)) ||
         (code = stage_enqueue(stage, spec->jobs, NULL, err)) ||
         (code = stage_wal(stage, &wal[1], err)) || (code = drain(stage, spec->jobs, err)) ||

@@ -12,6 +12,13 @@
 // Chunks of one call of the library, which may send them in a pipeline.
 enum { CALL_CHUNKS = 8 };
 
+int64_t stage_warm_jobs(const struct stage *stage, int64_t jobs)
+{
+    int64_t most = (int64_t)STAGE_CHUNK_BYTES / stage->bench->spec->payload_bytes;
+
+    return jobs < most ? jobs : most;
+}
+
 static size_t chunk_of(const struct bench_spec *spec)
 {
     size_t most = STAGE_CHUNK_BYTES / (size_t)spec->payload_bytes;

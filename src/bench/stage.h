@@ -37,6 +37,9 @@ int stage_enqueue(struct stage *stage, int64_t jobs, int64_t *ret_us, struct mr_
 // of --hold-snapshot taken behind it.
 int stage_fill(struct stage *stage, int64_t jobs, struct mr_error *err);
 
+// How many jobs go ahead of a measurement, at most `jobs`: fewer where they are large.
+int64_t stage_warm_jobs(const struct stage *stage, int64_t jobs);
+
 // Nothing will be enqueued any more: gives back the memory that was needed for it.
 void stage_rest(struct stage *stage);
 

@@ -65,7 +65,7 @@ bench()
     bench steady --rate 200 --seconds 2 --hold-snapshot
     # It produces what was asked for, not what it could.
     holds '.runs[0] | .asked_rate == 200 and .enqueued > 200 and .enqueued <= 400'
-    bench enqueue --jobs 20 --payload 1000000
+    bench enqueue --jobs 20 --payload 1000000 --dsn "postgresql://$PGUSER@/postgres?host=$PGHOST&port=$PGPORT"
     holds '.payload_bytes == 1000000 and .runs[0].wal_bytes > 500000'
 }
 
