@@ -13,7 +13,8 @@
 #include "../db.h"
 
 static const struct peer *const peers[] = {
-    &peer_textbook, &peer_visibility, &peer_delete_returning, &peer_pgq, &peer_beanstalkd,
+    &peer_textbook,         &peer_visibility, &peer_millrace,
+    &peer_delete_returning, &peer_pgq,        &peer_beanstalkd,
 };
 
 static const struct {

@@ -30,6 +30,7 @@ struct peer {
 
 extern const struct peer peer_textbook;
 extern const struct peer peer_visibility;
+extern const struct peer peer_millrace;
 extern const struct peer peer_delete_returning;
 extern const struct peer peer_pgq;
 extern const struct peer peer_beanstalkd;

@@ -2,6 +2,7 @@
 //
 // Two queues of rows as their best friend would drive them: the textbook's of bench/TEXTBOOK.sql
 // and the one of POPPED.sql read with a visibility timeout, as pgmq's read() and delete() do it.
+// And Millrace's functions, MILLRACE.sql, for claims of single jobs under the same driver.
 // Prepared statements; the completion of one claim and the next claim in one round trip; a claim
 // does not wait for the disk (a lost claim is a redelivery), a completion does.
 
@@ -15,19 +16,35 @@
 #include "pipeline.h"
 
 enum {
-    IDS_BYTES_MAX = 1 << 20,
+    ARG_BYTES_MAX = 1 << 20,
 };
 
 struct statements {
     const char *file; // makes the tables and prepares the rest
     const char *enqueue, *claim, *complete;
+    void (*complete_arg)(const PGresult *claimed, struct buf *arg);
 };
+
+static void list_ids(const PGresult *claimed, struct buf *arg)
+{
+    for (int i = 0; i < PQntuples(claimed); i++) {
+        buf_puts(arg, i ? "," : "{");
+        buf_puts(arg, PQgetvalue(claimed, i, 0));
+    }
+    buf_puts(arg, "}");
+}
+
+static void take_lease(const PGresult *claimed, struct buf *arg)
+{
+    buf_puts(arg, PQgetvalue(claimed, 0, 0));
+}
 
 static const struct statements textbook = {
     .file = "bench/TEXTBOOK.sql",
     .enqueue = "textbook_enqueue",
     .claim = "textbook_claim",
     .complete = "textbook_complete",
+    .complete_arg = list_ids,
 };
 
 static const struct statements visibility = {
@@ -35,6 +52,15 @@ static const struct statements visibility = {
     .enqueue = "popped_enqueue",
     .claim = "popped_read",
     .complete = "popped_delete",
+    .complete_arg = list_ids,
+};
+
+static const struct statements millrace = {
+    .file = "bench/peers/MILLRACE.sql",
+    .enqueue = "millrace_enqueue",
+    .claim = "millrace_claim",
+    .complete = "millrace_complete",
+    .complete_arg = take_lease,
 };
 
 struct session {
@@ -58,6 +84,14 @@ static void textbook_setup(void)
 static void visibility_setup(void)
 {
     setup(&visibility);
+}
+
+// The schema is there already: run.py has called `millrace migrate`.
+static void millrace_setup(void)
+{
+    PGconn *conn = pipeline_open();
+    db_run(conn, "select millrace.set_queue('default', '{\"parts\": 8}')");
+    db_close(conn);
 }
 
 static void *open_session(const struct statements *statements)
@@ -84,6 +118,11 @@ static void *textbook_open(void)
 static void *visibility_open(void)
 {
     return open_session(&visibility);
+}
+
+static void *millrace_open(void)
+{
+    return open_session(&millrace);
 }
 
 static void close_session(void *arg)
@@ -134,19 +173,15 @@ static PGresult *receive_claim(struct session *session)
 
 static void send_complete(struct session *session, const PGresult *claimed)
 {
-    struct buf ids = {.max = IDS_BYTES_MAX};
-    for (int i = 0; i < PQntuples(claimed); i++) {
-        buf_puts(&ids, i ? "," : "{");
-        buf_puts(&ids, PQgetvalue(claimed, i, 0));
-    }
-    buf_puts(&ids, "}");
-    if (buf_status(&ids, NULL)) {
+    struct buf arg = {.max = ARG_BYTES_MAX};
+    session->statements->complete_arg(claimed, &arg);
+    if (buf_status(&arg, NULL)) {
         die("a claim is too large");
     }
-    const struct argument arguments[] = {{ids.data, 0}};
+    const struct argument arguments[] = {{arg.data, 0}};
     pipeline_send(session->conn, session->statements->complete, 1, arguments);
     pipeline_commit(session->conn);
-    buf_done(&ids);
+    buf_done(&arg);
 }
 
 static long rows_work(void *arg, int batch, bool more)
@@ -201,6 +236,17 @@ const struct peer peer_visibility = {
     .name = "visibility",
     .setup = visibility_setup,
     .open = visibility_open,
+    .close = close_session,
+    .enqueue = rows_enqueue,
+    .work = rows_work,
+    .wait_begin = rows_wait_begin,
+    .wait = rows_wait,
+};
+
+const struct peer peer_millrace = {
+    .name = "millrace",
+    .setup = millrace_setup,
+    .open = millrace_open,
     .close = close_session,
     .enqueue = rows_enqueue,
     .work = rows_work,

@@ -208,12 +208,11 @@ class Peer:
         return {name: step for name, step in order.items() if name not in self.contender.lacks}
 
 
-class Millrace:
-    """Millrace through its own `bench`, which makes and drops a database for each run."""
+class Millrace(Peer):
+    """Millrace through its own `bench`, which makes and drops a database for each run; single jobs with drive.c."""
 
     def __init__(self, contender, sizes, server, build):
-        self.contender, self.sizes, self.server = contender, sizes, server
-        self.best = contender.candidates[0]
+        super().__init__(contender, sizes, server, [os.path.join(build, "bench", "peers", "drive")])
         self.program = os.path.join(build, "millrace")
         self.echo = os.path.abspath(os.path.join(build, "bench", "echo"))
 
@@ -237,21 +236,23 @@ class Millrace:
     def step_wal_bytes(self):
         return {"wal_bytes": self.bench("wal", jobs=self.sizes.jobs, batch=self.sizes.batch)["wal_bytes"]}
 
-    def step_single(self):
-        workers = self.sizes.single_workers
-        return {"single": self.bench("drain", jobs=self.sizes.single_jobs, batch=1, workers=workers, concurrency=1)["rate"]}
+    def migrated(self):
+        """A fresh database with the schema in it."""
+        env = self.server.fresh()
+        env["MILLRACE_DSN"] = self.server.env["MILLRACE_DSN"].replace("dbname=postgres", "dbname=" + env["PGDATABASE"])
+        call([self.program, "migrate"], env)
+        return env
 
-    def step_single_held(self):
-        ran = self.bench("snapshot", jobs=self.sizes.single_held_jobs, batch=1, workers=self.sizes.single_workers,
-                         concurrency=1)
-        return {"single_held": ran["last_fifth_rate"]}
+    def filled(self, jobs, tick):
+        env = self.migrated()
+        self.drive(env, "setup")
+        self.fill(env, jobs, tick)
+        return env
 
     def step_served(self):
         """The workers behind one station, which claims for all of them; the time is the whole command's."""
         jobs = self.sizes.served_jobs
-        env = self.server.fresh()
-        env["MILLRACE_DSN"] = self.server.env["MILLRACE_DSN"].replace("dbname=postgres", "dbname=" + env["PGDATABASE"])
-        call([self.program, "migrate"], env)
+        env = self.migrated()
         fill = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", "bench/setup.sql",
                 "-c", f"call bench.fill('default', {jobs}, 10000, true)"]
         call(fill, env)

@@ -178,6 +178,20 @@ with_rates()
     [ "$status" -eq 2 ]
 }
 
+@test "Millrace's functions are driven as the textbook's are" {
+    drive=${MR_BIN%/*}/bench/peers/drive
+    fresh_db
+    "$drive" millrace setup
+    "$drive" millrace enqueue jobs=60 chunk=20
+    [ "$(sql "select millrace.depth('default')")" -eq 60 ]
+    "$drive" millrace drain jobs=60 batch=1 workers=4
+    [ "$(sql "select millrace.depth('default')")" -eq 0 ]
+    run "$drive" millrace drain jobs=1
+    [ "$status" -eq 2 ]
+    [[ $output == *'ran out of jobs after 0 of 1'* ]]
+    drop_db
+}
+
 @test "the lock file of the peers names no registry" {
     jq -e '[.packages[] | select(.resolved)] | length == 0' bench/peers/node/package-lock.json
     jq -e '[.packages[] | select(.integrity)] | length > 10' bench/peers/node/package-lock.json
