@@ -133,11 +133,11 @@ static int print_ratios(const struct findings *findings, struct mr_error *err)
     static const struct table_column columns[] = {
         {"RATIO", false, 0}, {"WHO", false, 0},  {"FIGURE", false, 0}, {"OVER", false, 0},
         {"MEDIAN", true, 0}, {"LEAST", true, 0}, {"MOST", true, 0},    {0}};
-    AUTO_TABLE table;
 
     if (!has_ratios(findings)) {
         return 0;
     }
+    AUTO_TABLE table;
     table_init(&table, columns);
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];

@@ -79,8 +79,6 @@ static void listening(void *arg, PGresult *result, const struct mr_error *err)
 // The first answer names the channel: listen to it, register again, and then look once more.
 static void listen_to(struct worker *worker, const char *channel)
 {
-    AUTO_CALL call;
-
     size_t size = strlen(channel) + 1;
 
     if (size > sizeof(worker->channel)) {
@@ -88,6 +86,7 @@ static void listen_to(struct worker *worker, const char *channel)
         return;
     }
     memcpy(worker->channel, channel, size);
+    AUTO_CALL call;
     call_init(&call, CALL_LISTEN);
     call_text(&call, channel);
     if (wire_send(worker->wire, &call, listening, worker, NULL) == 0) {

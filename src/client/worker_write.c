@@ -132,13 +132,13 @@ static const struct held_job *held_of(const struct lease *lease, int64_t id)
 static void refused(struct worker *worker, struct lease *lease, const struct mr_error *err)
 {
     struct entry *entry = entry_list_pop(&lease->sent);
-    AUTO_BUF text;
 
     worker_tell(worker, WORKER_REFUSED, held_of(lease, entry->id), err);
     if (entry->replaced) {
         entry_free(entry);
         return;
     }
+    AUTO_BUF text;
     buf_init(&text, sizeof(err->message) + 64);
     buf_printf(&text, "the outcome was refused: %s", err->message);
     outcome_fail(&entry->outcome, buf_peek(&text), 0, false);
@@ -463,13 +463,13 @@ void worker_release(struct worker *worker, struct lease *lease)
 {
     for (int i = 0; i < lease->count; i++) {
         struct held_job *held = &lease->helds[i];
-        AUTO_OUTCOME outcome;
 
         if (held->settled || held->dropped) {
             continue;
         }
         held->dropped = true;
         lease->dropped++;
+        AUTO_OUTCOME outcome;
         outcome_init(&outcome);
         outcome_release(&outcome);
         add_entry(lease, held->job->id, &outcome);

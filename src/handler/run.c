@@ -290,7 +290,6 @@ static void run_drop(struct handler *handler, struct held_job *held)
 {
     struct run *run = (struct run *)handler;
     struct run_job *job = held->user;
-    AUTO_OUTCOME outcome;
 
     if (!job) {
         return;
@@ -298,6 +297,7 @@ static void run_drop(struct handler *handler, struct held_job *held)
     child_stop(job->child);
     job->held = NULL;
     held->user = NULL;
+    AUTO_OUTCOME outcome;
     outcome_init(&outcome);
     outcome_release(&outcome);
     run->env.settle(run->env.arg, held, &outcome);
