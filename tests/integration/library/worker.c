@@ -307,25 +307,26 @@ static void *open_later(void *arg)
     return NULL;
 }
 
-// A handler that does not end: its job goes back at the end of the grace period, and
-// mr_worker_free() waits for it.
+// A handler that does not end: its job goes back at the end of the grace period, though another of
+// the same lease is done, and mr_worker_free() waits for it.
 static void worker_has_grace(void)
 {
     mr_conn *conn = open_conn();
-    struct gate gate = {0};
+    struct gate gate = {.pass = 1};
     mr_worker_options options = worker_options("w grace", wait_at_gate, &gate);
     struct running running;
     pthread_t opener;
 
-    enqueue_plain(conn, "w grace", 1);
+    enqueue_plain(conn, "w grace", 2);
     options.grace_ms = 100;
     start(&running, &options);
-    await_arrival(&gate, 1);
+    await_arrival(&gate, 2);
     mr_worker_stop(running.worker);
     await_end(&running);
     CHECK_NUMBER(running.code, 0);
     CHECK(!atomic_load(&gate.open));
     CHECK_NUMBER(counts_of(running.worker).released, 1);
+    CHECK_NUMBER(counts_of(running.worker).completed, 1);
     mr_batch *batch = claim_some(conn, "w grace", 1);
     CHECK_NUMBER(mr_batch_job(batch, 0)->attempt, 1);
     CHECK(pthread_create(&opener, NULL, open_later, &gate) == 0);
