@@ -49,8 +49,8 @@ begin
   return v_claim;
 end $$;
 
--- Whether the cursor that claim p_no left stands at or behind a row of the log. A number that is parked answers false or null: the search
--- then ends at its neighbour, whose positions tell that it is the wrong one.
+-- Whether the cursor that claim p_no left stands at or behind a row of the log. A claim that is parked has left a tick
+-- in its place.
 create or replace function millrace.claim_reaches(p_slot int, p_lane int, p_no bigint, p_seg int, p_xid xid8, p_pos bigint)
 returns boolean
 language plpgsql

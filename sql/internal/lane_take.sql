@@ -20,6 +20,7 @@ as $$
 declare
   c_batch_of_odd constant int := 10000;     -- expired or damaged rows passed over in one call
   c_large constant int := 1500;             -- bytes that may lie out of line, see take_odd
+  c_budget constant bigint := 16777216;     -- bytes of large jobs in a claim
   c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick
   v_begun   timestamptz := clock_timestamp();
   v_open    int := pg_sequence_last_value('millrace.seg_seq'::regclass);
@@ -56,6 +57,7 @@ declare
   v_positions bigint[];
   v_ids     bigint[];
   v_wait    interval;
+  v_bytes   bigint := 0;
   v_odd     int[];
   v_marks   text;
 begin
@@ -117,7 +119,7 @@ begin
         loop
           v_limit := p_max - v_taken;
           if v_few then
-            select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+            select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd,
@@ -138,7 +140,7 @@ begin
                      order by j.lane, j.xid, j.pos
                      limit v_limit) j;
           else
-            select count(*)::int as n, count(*)::int as seen, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+            select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd
@@ -159,7 +161,9 @@ begin
              and (v_few or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
             exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
             v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit, v_n,
-                                         v_lease, v_until, p_state);
+                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state);
+            exit windows when v_found.n = 0;
+            v_bytes := v_bytes + v_found.bytes;
             v_jobs := v_jobs || v_found.jobs;
             v_taken := cardinality(v_jobs);
             v_odd := v_odd || v_found.ordinals;
@@ -184,8 +188,8 @@ begin
           v_min_seg := coalesce(v_min_seg, v_seg);
           v_xid := v_found.xid;
           v_pos := v_found.positions[v_found.n];
-          exit windows when v_taken >= p_max or v_n - v_taken >= c_batch_of_odd or v_found.n < v_found.seen;
-          exit when v_found.n < v_limit;
+          exit windows when v_taken >= p_max or v_n - v_taken >= c_batch_of_odd or v_found.cut;
+          exit when not v_found.more;
           v_from_xid := v_xid;
           v_from_pos := v_pos;
         end loop;
@@ -224,7 +228,7 @@ begin
                               finished_at, outcome)
   values (v_open % 16, v_open, p_lane, v_cur_no + 1, case when v_fresh then v_cur_no + 1 else v_win_no end, v_xid, v_pos, v_seg,
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
-          coalesce(date_part('epoch', v_wait) * 1e6, 0), p_holder, case when p_own_lease then p_lease end,
+          case when p_mode = 'r' then coalesce(date_part('epoch', v_wait) * 1e6, 0) else 0 end, p_holder, case when p_own_lease then p_lease end,
           case when v_fresh then v_lo end, case when v_fresh then v_hi end,
           case when p_mode = 'r' then v_positions end, case when p_mode = 'r' and v_ids <> v_positions then v_ids end,
           case when v_taken > 0 and p_mode = 'r' then v_until end,
@@ -232,5 +236,9 @@ begin
           case when p_mode = 'r' then v_taken else 0 end,
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
           case when v_odd is not null then millrace.outcome_with(repeat('o', v_n), v_odd, v_marks) end);
+  if p_mode = 'r' and v_taken = 0 and v_n < c_batch_of_odd then
+    -- All that was left of the window has expired: the next one may have jobs, and they come before those of a lower priority.
+    return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
+  end if;
   return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);
 end $$;

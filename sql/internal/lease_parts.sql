@@ -13,7 +13,7 @@ begin
       lane := v_part[2];
       no := v_part[3];
       token := v_part[4];
-      if concat_ws('.', slot, lane, no, token) = p_lease then
+      if concat_ws('.', slot, lane, no, token) = p_lease and least(slot, lane, no) >= 0 then
         return;
       end if;
     exception

@@ -40,6 +40,13 @@ begin
          and k.slot = v_claim.slot
          and k.lane = v_claim.lane
          and k.no = v_claim.no;
+      if v_claim.slot = p_segment.seg % 16 then
+        -- A tick stays in its place: later claims may speak of its window, and claim_of looks for a job by halving the numbers.
+        insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, claimed_at, win_lo, win_hi,
+                                    status, open_n, finished_at)
+        values (v_claim.slot, v_claim.seg, v_claim.lane, v_claim.no, v_claim.win_no, v_claim.last_xid, v_claim.last_pos, v_claim.last_seg,
+                v_claim.min_seg, 0, v_claim.total, v_claim.claimed_at, v_claim.win_lo, v_claim.win_hi, 't', 0, p_now);
+      end if;
     end loop;
   end loop;
   -- Jobs that were parked from an older segment while their claim stayed in this one go with the claim that ended.

@@ -53,5 +53,5 @@ begin
   return not exists (select
                        from millrace.lanes_all() l
                       cross join lateral unnest((millrace.lane_tally(l)).open_nos) o
-                       join millrace.claim k on k.slot = p_segment.seg % 16 and k.lane = l and k.no = o);
+                       join millrace.claim k on k.slot = p_segment.seg % 16 and k.lane = l and k.no = o and k.status <> 't');
 end $$;

@@ -30,6 +30,12 @@ create function put(p_at numeric, p_queue text, p_n int, p_due numeric = null) r
     from millrace.enqueue_many_at(at(p_at), 'k', array_fill('{}'::jsonb, array[p_n]), p_queue, 50, at(p_due))
 $$;
 
+-- A job of nine million bytes: one fits into a claim, two do not.
+create function large(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.enqueue_at(at(p_at), 'large', '{}', p_queue, 50, null, null, null, null, null, null, null, null, null, null, null,
+                             decode(repeat('00', 9000000), 'hex'), null) > 0
+$$;
+
 -- Claims, notes the lease under the worker's name, tells how many jobs it got.
 create function take(p_who text, p_at numeric, p_queue text, p_max int) returns bigint language plpgsql as $$
 declare

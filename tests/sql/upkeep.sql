@@ -342,7 +342,9 @@ select is((select count(*) from millrace.job j where j.slot = -1 and not exists 
 -- A lease that ends between the count and the retirement of one round: its leaf stays until the ledger knows how it ended.
 select t.open_seg() as seg
 \gset
-select t.put(t.at('232 days 1 hour'), 'late', 3)
+select t.put(t.at('232 days 1 hour'), 'late', 4) as late
+\gset
+select t.claim('hold', t.at('232 days 1 hour'), 'late', 1, '90 days')
 \gset
 select t.claim('late', t.at('232 days 1 hour'), 'late', 3, '90 days')
 \gset
@@ -362,6 +364,8 @@ select t.wait_sealed()
 \gset
 select is(millrace.retire(t.at('233 days 5 hours')), 0::bigint, 'its leaf does not go before it was counted');
 select is((select (g.parked, g.truncated)::text from millrace.segment g where g.seg = :seg), '(t,f)', 'though all else is done');
+select is(array(select j.status from millrace.jobs j where j.id = any (:'late'::bigint[]) order by j.id), array['running', 'completed', 'completed', 'completed'], 'its jobs are shown as what they are');
+select is(millrace.job((:'late'::bigint[])[3]) ->> 'status', 'completed', 'and so are their stories');
 call t.retire(t.at('233 days 5 hours'), :seg);
 select is(t.leaf_bytes(:seg), 0::bigint, 'then it goes');
 select is((select s.done_total from millrace.queue q cross join lateral millrace.queue_totals(q) s where q.queue_name = 'late'), 3::bigint, 'and the ledger knows its jobs');

@@ -364,6 +364,27 @@ select is(millrace.depth('sorts' || b), 0::bigint, 'nothing is left') from unnes
 select is((select string_agg(k.outcome, '') from millrace.claim k join millrace.queue q on q.queue_id = k.lane >> 12 where q.queue_name = 'sorts100' and k.outcome is not null),
           (select string_agg(case when i % 20 = 7 then 'x' else 'c' end, '' order by i) from generate_series(1, 60) i), 'the claim says which expired');
 
+-- ---- expired jobs do not count: neither their bytes, nor as an empty lane ----
+select millrace.enqueue_at(t.at('1500 s'), 'k', '{}', 'late', 10, null, null, null, null, null, null, null, null, '1 s', null, null, decode(repeat('00', 9000000), 'hex'), null) from generate_series(1, 5)
+\g /dev/null
+select millrace.enqueue_at(t.at('1500 s'), 'low', '{}', 'late', 90, null, null, null, null, null, null, null, null, null, null, null, null, null)
+\g /dev/null
+select is((select array_agg(c.kind) from millrace.claim_at(t.at('1501 s') - interval '2 s', 'late', 'w', 1, null, false) c), array['k'], 'the window is opened by a claim');
+select millrace.enqueue_at(t.at('1600 s'), 'high', '{}', 'late', 10, null, null, null, null, null, null, null, null, null, null, null, null, null) from generate_series(1, 2)
+\g /dev/null
+select is((select array_agg(c.kind) from millrace.claim_at(t.at('1601 s'), 'late', 'w', 10, null, true) c), array['high', 'high'], 'behind expired jobs, in another window, lie jobs that come before those of a lower priority');
+select is((select array_agg(c.kind) from millrace.claim_at(t.at('1601 s'), 'late', 'w', 10, null, true) c), array['low'], 'then these');
+select millrace.enqueue_at(t.at('1500 s'), 'k', '{}', 'many late', 50, null, null, null, null, null, null, null, null, '1 s', null, null, null, null) from generate_series(1, 2500)
+\g /dev/null
+select millrace.enqueue_at(t.at('1500 s'), 'alive', '{}', 'many late', 50, null, null, null, null, null, null, null, null, null, null, null, null, null)
+\g /dev/null
+select is((select array_agg(c.kind) from millrace.claim_at(t.at('1600 s'), 'many late', 'w', 1, null, true) c), array['alive'], 'one claim passes over thousands of them');
+-- ---- purged jobs did not wait ----
+select t.put(t.at('1000 s'), 'purged', 100)
+\gset
+select is(millrace.purge_at(t.at('1600 s'), (select q from millrace.queue q where q.queue_name = 'purged')), 100::bigint, 'a hundred jobs are purged');
+select is((select sum(k.wait_us)::bigint from millrace.claim k join millrace.queue q on q.queue_id = k.lane >> 12 where q.queue_name = 'purged'), 0::bigint, 'a purge adds nothing to the waiting times');
+
 -- ---- expired jobs ----
 select millrace.enqueue_at(t.at('0'), 'k', '{}', 'stale', 50, null, null, null, null, null, null, null, null, e, null, null, null, null)
   from unnest(array['1 s', null, '1 s', '1 hour', '1 s']::interval[]) with ordinality u(e, ord)
