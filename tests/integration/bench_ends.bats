@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/bench
 load ../lib/daemon
 
 setup_file()
@@ -21,32 +22,6 @@ teardown_file()
 teardown()
 {
     end_daemons
-}
-
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
-# Whether a JSON document in $output fulfils a condition.
-holds()
-{
-    if ! jq -e "$1" <<<"$output" >/dev/null; then
-        printf 'not so: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
-# Runs it; its report is in $output.
-# shellcheck disable=SC2154  # run sets stderr
-bench()
-{
-    run --separate-stderr "$MR_BIN" bench "$@" --json
-    echo "$stderr"
-    [ "$status" -eq 0 ]
 }
 
 scratch()

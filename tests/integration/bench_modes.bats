@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/bench
 
 setup_file()
 {
@@ -15,24 +16,6 @@ setup_file()
 teardown_file()
 {
     drop_db
-}
-
-# Whether a JSON document in $output fulfils a condition.
-holds()
-{
-    if ! jq -e "$1" <<<"$output" >/dev/null; then
-        printf 'not so: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
-# Runs it; its report is in $output.
-# shellcheck disable=SC2154  # run sets stderr
-bench()
-{
-    run --separate-stderr "$MR_BIN" bench "$@" --json
-    echo "$stderr"
-    [ "$status" -eq 0 ]
 }
 
 @test "every mode, beside the textbook" {

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: PostgreSQL
+# shellcheck shell=bash
+#
+# Runs `millrace bench` and looks at its report.
+
+# Whether $output contains a text.
+has()
+{
+    if [[ $output != *"$1"* ]]; then
+        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
+        return 1
+    fi
+}
+
+# Whether a JSON document in $output fulfils a condition.
+holds()
+{
+    if ! jq -e "$1" <<<"$output" >/dev/null; then
+        printf 'not so: %s\noutput: %s\n' "$1" "$output" >&2
+        return 1
+    fi
+}
+
+# Runs it; its report is in $output.
+# shellcheck disable=SC2154  # run sets stderr
+bench()
+{
+    run --separate-stderr "$MR_BIN" bench "$@" --json
+    echo "$stderr"
+    [ "$status" -eq 0 ]
+}
