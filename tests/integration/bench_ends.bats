@@ -112,6 +112,7 @@ queue_there()
     eval "$("$MR_ROOT/tools/pgserver" env "$MR_SERVER")"
     use_db postgres
     run --separate-stderr "$MR_BIN" bench enqueue --jobs 200000
+    # shellcheck disable=SC2154  # run sets stderr
     echo "$status: $stderr"
     [ "$status" -eq 1 ]
     [[ $stderr == *'could not '*'file'* ]]

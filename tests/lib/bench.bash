@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 # shellcheck shell=bash
+# shellcheck disable=SC2154  # run sets output, status and stderr
 #
 # Runs `millrace bench` and looks at its report.
 
@@ -22,7 +23,6 @@ holds()
 }
 
 # Runs it; its report is in $output.
-# shellcheck disable=SC2154  # run sets stderr
 bench()
 {
     run --separate-stderr "$MR_BIN" bench "$@" --json
