@@ -27,6 +27,7 @@ static struct {
     atomic_long queued; // jobs in the queue, ever
     atomic_long done;   // jobs completed
     atomic_bool stop;
+    _Atomic double begun_s; // when all had met
     double slice_end_s[SLICES_MAX + 1];
     _Atomic double claimed_s; // when a claim arrived last; 0: none since it was reset
 } run;
@@ -58,6 +59,7 @@ static void threads_join(pthread_t *threads, int count)
 static void run_begin(const struct request *request, int threads)
 {
     run.request = request;
+    atomic_store(&run.begun_s, 0);
     if (threads < 1 || threads > THREADS_MAX) {
         die("at most %d threads", THREADS_MAX);
     }
@@ -75,9 +77,13 @@ static void *session_open(const struct peer *peer)
     return session;
 }
 
+// The first to go on writes down when: the main thread may come to it long after the others.
 static void meet(void)
 {
+    double none = 0;
     pthread_barrier_wait(&run.start);
+    double now = now_s();
+    atomic_compare_exchange_strong(&run.begun_s, &none, now);
 }
 
 // ---- answers ----
@@ -145,9 +151,8 @@ void mode_enqueue(const struct request *request)
     run_begin(request, request->producers);
     threads_start(threads, request->producers, enqueue_thread);
     meet();
-    double start = now_s();
     threads_join(threads, request->producers);
-    double seconds = now_s() - start;
+    double seconds = now_s() - atomic_load(&run.begun_s);
     last_tick(request->peer);
     say_begin("enqueue", request, request->jobs, seconds);
     say_end();
@@ -199,8 +204,8 @@ void mode_drain(const struct request *request)
     run_begin(request, request->workers);
     threads_start(threads, request->workers, drain_thread);
     meet();
-    run.slice_end_s[0] = now_s();
     threads_join(threads, request->workers);
+    run.slice_end_s[0] = atomic_load(&run.begun_s);
     double seconds = now_s() - run.slice_end_s[0];
     long done = atomic_load(&run.done);
     if (done < request->jobs) {
