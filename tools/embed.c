@@ -47,10 +47,8 @@ static const struct {
     const char *folder;
     bool numbered;
 } folders[] = {
-    {"EMBEDDED_BENCH", "bench", false},
-    {"EMBEDDED_MIGRATION", "migrations", true},
-    {"EMBEDDED_INTERNAL", "internal", false},
-    {"EMBEDDED_API", "api", false},
+    {"EMBEDDED_BENCH", "bench", false},       {"EMBEDDED_MIGRATION", "migrations", true},
+    {"EMBEDDED_INTERNAL", "internal", false}, {"EMBEDDED_API", "api", false},
     {"EMBEDDED_VIEW", "views", false},
 };
 
