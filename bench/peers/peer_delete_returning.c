@@ -98,11 +98,7 @@ static long popped_work(void *arg, int batch, bool more)
 static void popped_wait_begin(void *arg)
 {
     struct session *session = arg;
-    if (!PQexitPipelineMode(session->conn)) {
-        die("cannot leave pipeline mode");
-    }
-    db_run(session->conn, "listen popped");
-    pipeline_begin(session->conn);
+    pipeline_listen(session->conn, "popped");
 }
 
 static void popped_wait(void *arg, int timeout_ms)

@@ -208,11 +208,7 @@ static long rows_work(void *arg, int batch, bool more)
 static void rows_wait_begin(void *arg)
 {
     struct session *session = arg;
-    if (!PQexitPipelineMode(session->conn)) {
-        die("cannot leave pipeline mode");
-    }
-    db_run(session->conn, "listen rows");
-    pipeline_begin(session->conn);
+    pipeline_listen(session->conn, "rows");
 }
 
 static void rows_wait(void *arg, int timeout_ms)

@@ -98,6 +98,15 @@ static int take_notifications(PGconn *conn)
     return count;
 }
 
+void pipeline_listen(PGconn *conn, const char *channel)
+{
+    if (!PQexitPipelineMode(conn)) {
+        die("cannot leave pipeline mode");
+    }
+    db_run(conn, "listen %s", channel);
+    pipeline_begin(conn);
+}
+
 void pipeline_wait(PGconn *conn, int timeout_ms)
 {
     struct pollfd poller = {.fd = PQsocket(conn), .events = POLLIN};

@@ -29,6 +29,9 @@ void pipeline_receive_commit(PGconn *conn);
 // A statement, its commit and their results, thrown away.
 void pipeline_run(PGconn *conn, const char *name, int count, const struct argument *arguments);
 
+// From now on the session hears of a channel.
+void pipeline_listen(PGconn *conn, const char *channel);
+
 // Sleeps until a notification has come, at most timeout_ms.
 void pipeline_wait(PGconn *conn, int timeout_ms);
 
