@@ -17,7 +17,8 @@ begin
         ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
-        ('millrace_worker',   'claim'), ('millrace_worker', 'complete'), ('millrace_worker', 'complete_many'),
+        ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'complete'),
+        ('millrace_worker',   'complete_many'),
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
         ('millrace_worker',   'heartbeat'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),

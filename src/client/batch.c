@@ -33,9 +33,11 @@ enum {
     COLUMN_CREATED_AT,
     COLUMN_LEASE_UNTIL,
     COLUMN_TIMEOUT,
-    COLUMN_LEASE_LENGTH,
     COLUMNS,
 };
+
+// The first row is the lease's; the jobs follow.
+enum { LEASE_ROW, JOB_ROWS };
 
 // Types, as PostgreSQL numbers them.
 enum {
@@ -65,7 +67,6 @@ static const Oid column_types[COLUMNS] = {
     [COLUMN_CREATED_AT] = OID_TIMESTAMPTZ,
     [COLUMN_LEASE_UNTIL] = OID_TIMESTAMPTZ,
     [COLUMN_TIMEOUT] = OID_INTERVAL,
-    [COLUMN_LEASE_LENGTH] = OID_INTERVAL,
 };
 
 // The version of jsonb's binary form; the rest of the field is text.
@@ -166,7 +167,7 @@ static int check_columns(const PGresult *result, mr_error *err)
         fits = PQftype(result, i) == column_types[i] && PQfformat(result, i) == 1;
     }
     if (!fits) {
-        mr_error_set(err, MR_ESCHEMA, "cannot read jobs: claim() returns other columns");
+        mr_error_set(err, MR_ESCHEMA, "cannot read jobs: claim_batch() returns other columns");
         mr_error_hint(err, "The schema and the library are of different versions; upgrade the "
                            "older one (`millrace migrate` for the schema).");
         return MR_ESCHEMA;
@@ -174,17 +175,17 @@ static int check_columns(const PGresult *result, mr_error *err)
     return 0;
 }
 
-static void read_job(const struct mr_batch *batch, int row, mr_claimed_job *job)
+// `shared` has what is the lease's.
+static void read_job(const PGresult *result, int row, const mr_claimed_job *shared,
+                     mr_claimed_job *job)
 {
-    const PGresult *result = batch->result;
-
     *job = (mr_claimed_job){
         .id = field_int64(result, row, COLUMN_ID),
         .attempt = field_int(result, row, COLUMN_ATTEMPT),
         .max_attempts = field_int(result, row, COLUMN_MAX_ATTEMPTS),
-        .priority = field_int(result, row, COLUMN_PRIORITY),
-        .lease = field_text(result, row, COLUMN_LEASE),
-        .queue = batch->queue,
+        .priority = shared->priority,
+        .lease = shared->lease,
+        .queue = shared->queue,
         .kind = field_text(result, row, COLUMN_KIND),
         .args = field_json(result, row, COLUMN_ARGS),
         .meta = field_json(result, row, COLUMN_META),
@@ -192,7 +193,7 @@ static void read_job(const struct mr_batch *batch, int row, mr_claimed_job *job)
         .ref = field_text(result, row, COLUMN_REF),
         .source = field_text(result, row, COLUMN_SOURCE),
         .created_at_us = batch_time_us(result, row, COLUMN_CREATED_AT),
-        .lease_until_us = batch_time_us(result, row, COLUMN_LEASE_UNTIL),
+        .lease_until_us = shared->lease_until_us,
         .timeout_ms = field_interval_ms(result, row, COLUMN_TIMEOUT),
     };
     job->state = field_bytes(result, row, COLUMN_STATE, &job->state_size);
@@ -202,9 +203,33 @@ static void read_job(const struct mr_batch *batch, int row, mr_claimed_job *job)
     }
 }
 
+size_t batch_rows(const PGresult *result)
+{
+    int rows = PQntuples(result);
+
+    return rows > JOB_ROWS ? (size_t)rows - JOB_ROWS : 0;
+}
+
+static void read_jobs(struct mr_batch *batch)
+{
+    const PGresult *result = batch->result;
+    int64_t since_us = batch_time_us(result, LEASE_ROW, COLUMN_CREATED_AT);
+    mr_claimed_job shared = {
+        .priority = field_int(result, LEASE_ROW, COLUMN_PRIORITY),
+        .lease = field_text(result, LEASE_ROW, COLUMN_LEASE),
+        .queue = batch->queue,
+        .lease_until_us = batch_time_us(result, LEASE_ROW, COLUMN_LEASE_UNTIL),
+    };
+
+    batch->lease_ms = (shared.lease_until_us - since_us) / US_PER_MS;
+    for (size_t i = 0; i < batch->count; i++) {
+        read_job(result, JOB_ROWS + (int)i, &shared, &batch->jobs[i]);
+    }
+}
+
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err)
 {
-    size_t count = (size_t)PQntuples(result);
+    size_t count = batch_rows(result);
     struct mr_batch *batch;
     int code = check_columns(result, err);
 
@@ -220,9 +245,8 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
     }
     batch->result = result;
     batch->count = count;
-    batch->lease_ms = count ? field_interval_ms(result, 0, COLUMN_LEASE_LENGTH) : 0;
-    for (size_t i = 0; i < count; i++) {
-        read_job(batch, (int)i, &batch->jobs[i]);
+    if (count > 0) {
+        read_jobs(batch);
     }
     *ret = batch;
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// What a claim brought: rows of millrace.claimed_job, read in place.
+// What a claim brought: the rows of millrace.claim_batch(), read in place.
 
 #ifndef MILLRACE_CLIENT_BATCH_H
 #define MILLRACE_CLIENT_BATCH_H
@@ -12,6 +12,9 @@
 // frees it with mr_batch_free(). Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those
 // of claimed_job).
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err);
+
+// The jobs in such a result.
+size_t batch_rows(const PGresult *result);
 
 // How long the lease is, from the moment of the claim; 0 for an empty batch.
 int64_t batch_lease_ms(const mr_batch *batch);

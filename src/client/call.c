@@ -25,13 +25,13 @@ const struct call_info call_infos[CALL_KINDS] = {
                            5, true, false},
     [CALL_ENQUEUE_JOBS] = {"mr_enqueue_jobs", "select millrace.enqueue_jobs($1::jsonb)", 1, true,
                            false},
-    // The last column is how long the lease is, by the clock that ends it.
+    [CALL_ASYNC_COMMIT] = {"mr_async_commit",
+                           "select set_config('synchronous_commit', 'off', true)", 0, false, false},
     [CALL_CLAIM] =
         {"mr_claim",
          "select c.lease, c.id, c.attempt, c.max_attempts, c.kind, c.args, c.meta, c.state,"
-         " c.blob, c.tenant, c.ref, c.priority, c.source, c.created_at, c.lease_until,"
-         " c.timeout, c.lease_until - statement_timestamp()"
-         " from millrace.claim(coalesce($1, 'default'), $2, $3::int, $4::interval,"
+         " c.blob, c.tenant, c.ref, c.priority, c.source, c.created_at, c.lease_until, c.timeout"
+         " from millrace.claim_batch(coalesce($1, 'default'), $2, $3::int, $4::interval,"
          " $5::boolean) c",
          5, true, true},
     [CALL_COMPLETE] = {"mr_complete", "select millrace.complete($1, $2::bigint[], $3::jsonb)", 3,

@@ -19,6 +19,7 @@ enum call_kind {
     CALL_ENQUEUE,
     CALL_ENQUEUE_MANY,
     CALL_ENQUEUE_JOBS,
+    CALL_ASYNC_COMMIT, // before a call whose loss in a crash is only a redelivery
     CALL_CLAIM,
     CALL_COMPLETE,
     CALL_COMPLETE_MANY,
@@ -45,13 +46,10 @@ struct call_info {
     const char *statement; // with $1...
     int params;
     bool binary; // the format of the result
-    bool async;  // in its own transaction it does not wait for the disk
+    bool async;  // in its own transaction, after CALL_ASYNC_COMMIT, it does not wait for the disk
 };
 
 extern const struct call_info call_infos[CALL_KINDS];
-
-// Before a call whose loss in a crash is only a redelivery, in the same transaction.
-#define CALL_ASYNC_COMMIT "select set_config('synchronous_commit', 'off', true)"
 
 // A call with its parameters. Values live in `store`.
 struct call {

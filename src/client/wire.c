@@ -33,8 +33,10 @@ struct request {
     void *arg;
     struct request *next;
     // since it was sent:
-    bool prepares;       // its statement is prepared on the way
-    int good;            // statements that succeeded
+    int statements;      // sent for it
+    int async_prepared;  // which of them, from 1, prepares CALL_ASYNC_COMMIT; 0: none
+    int call_prepared;   // which of them prepares the call; 0: none
+    int good;            // of them succeeded
     PGresult *result;    // of the last of them
     struct mr_error err; // of the first that failed
 };
@@ -363,6 +365,18 @@ static void connect_start(struct wire *wire)
 
 // ---- sending ----
 
+// Once on a connection. *ret: the number of the statement that prepares, where one does.
+static int prepare(struct wire *wire, struct request *request, enum call_kind kind, int *ret)
+{
+    if (wire->prepared[kind]) {
+        return 1;
+    }
+    wire->prepared[kind] = true;
+    // it goes before the one that was counted last
+    *ret = request->statements++;
+    return PQsendPrepare(wire->pg, call_infos[kind].name, call_infos[kind].statement, 0, NULL);
+}
+
 static int send_statement(struct wire *wire, struct request *request)
 {
     const struct call_info *info = &call_infos[request->call.kind];
@@ -370,6 +384,7 @@ static int send_statement(struct wire *wire, struct request *request)
     int lengths[CALL_PARAMS_MAX], formats[CALL_PARAMS_MAX];
     int count = request->call.count;
 
+    request->statements++;
     call_values(&request->call, values, lengths, formats);
     if (request->call.kind == CALL_LISTEN) {
         AUTO_BUF statement;
@@ -383,21 +398,26 @@ static int send_statement(struct wire *wire, struct request *request)
         return PQsendQueryParams(wire->pg, info->statement, count, NULL, values, lengths, formats,
                                  info->binary);
     }
-    if (!wire->prepared[request->call.kind]) {
-        if (!PQsendPrepare(wire->pg, info->name, info->statement, 0, NULL)) {
-            return 0;
-        }
-        wire->prepared[request->call.kind] = true;
-        request->prepares = true;
+    return prepare(wire, request, request->call.kind, &request->call_prepared) &&
+           PQsendQueryPrepared(wire->pg, info->name, count, values, lengths, formats, info->binary);
+}
+
+static int send_async_commit(struct wire *wire, struct request *request)
+{
+    const struct call_info *info = &call_infos[CALL_ASYNC_COMMIT];
+
+    request->statements++;
+    if (wire->options.pooler) {
+        return PQsendQueryParams(wire->pg, info->statement, 0, NULL, NULL, NULL, NULL, 0);
     }
-    return PQsendQueryPrepared(wire->pg, info->name, count, values, lengths, formats, info->binary);
+    return prepare(wire, request, CALL_ASYNC_COMMIT, &request->async_prepared) &&
+           PQsendQueryPrepared(wire->pg, info->name, 0, NULL, NULL, NULL, 0);
 }
 
 // One transaction: everything up to the sync.
 static int send_request(struct wire *wire, struct request *request)
 {
-    if (call_infos[request->call.kind].async &&
-        !PQsendQueryParams(wire->pg, CALL_ASYNC_COMMIT, 0, NULL, NULL, NULL, NULL, 0)) {
+    if (call_infos[request->call.kind].async && !send_async_commit(wire, request)) {
         return 0;
     }
     return send_statement(wire, request) && PQpipelineSync(wire->pg);
@@ -426,8 +446,10 @@ static void finish_request(struct wire *wire)
     bool failed = request->err.code != 0;
 
     wire->answered_at_ms = clock_ms();
-    // the statement is prepared after the one that makes the commit asynchronous
-    if (request->prepares && request->good <= call_infos[request->call.kind].async) {
+    if (request->good < request->async_prepared) {
+        wire->prepared[CALL_ASYNC_COMMIT] = false;
+    }
+    if (request->good < request->call_prepared) {
         wire->prepared[request->call.kind] = false;
     }
     wire->answering = request;

@@ -233,7 +233,7 @@ static int pop_asked(struct worker *worker)
 static void claimed(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct worker *worker = arg;
-    int asked = pop_asked(worker);
+    int asked = pop_asked(worker), count = result ? (int)batch_rows(result) : 0;
 
     if (err) {
         worker->flowing = false;
@@ -241,8 +241,8 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     worker->claim_pause_ms = 0;
-    worker->flowing = PQntuples(result) == asked;
-    if (PQntuples(result) == 0) {
+    worker->flowing = count == asked;
+    if (count == 0) {
         if (worker->options.until_empty && !worker->leases && !worker->claiming) {
             worker_stop(worker);
         } else {
@@ -251,10 +251,9 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     // a claim that was not full may wait for more to come together
-    worker->claim_at_ms =
-        PQntuples(result) < worker->options.batch && worker->options.batch_wait_ms > 0
-            ? clock_ms() + worker->options.batch_wait_ms
-            : 0;
+    worker->claim_at_ms = count < worker->options.batch && worker->options.batch_wait_ms > 0
+                              ? clock_ms() + worker->options.batch_wait_ms
+                              : 0;
     take_jobs(worker, wire_take_result(worker->wire));
 }
 

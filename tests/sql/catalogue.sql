@@ -16,6 +16,7 @@ insert into t.public_function values
   ('millrace_producer', 'enqueue_many',     'millrace.enqueue_many(''k'', ''{}'')'),
   ('millrace_producer', 'enqueue_jobs',     'millrace.enqueue_jobs(''[]'')'),
   ('millrace_worker',   'claim',            'millrace.claim()'),
+  ('millrace_worker',   'claim_batch',      'millrace.claim_batch()'),
   ('millrace_worker',   'complete',         'millrace.complete(t.lease())'),
   ('millrace_worker',   'complete_many',    'millrace.complete_many(array[t.lease()])'),
   ('millrace_worker',   'fail',             'millrace.fail(t.lease(), t.held(), ''error'')'),

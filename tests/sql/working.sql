@@ -56,6 +56,41 @@ select is(millrace.heartbeat_at(t.at('5 s'), t.lease('s1'), '10 minutes')::text,
 select is((select count(*) from millrace.job j where j.job_id = (t.ids('s1'))[1]), 1::bigint, 'a heartbeat does not touch the job');
 select is(millrace.complete_at(t.at('6 s'), t.lease('s1'), null, null) + millrace.complete_at(t.at('6 s'), t.lease('s2'), null, null), 2, 'both complete');
 
+-- ---- claim_batch: the lease once, then what claim returns ----
+select millrace.enqueue('k' || i, jsonb_build_object('i', i), q, priority => 30, ref => case when i % 7 = 0 then 'r' || i end, max_attempts => i,
+                        "timeout" => case when i % 5 = 0 then interval '3 s' end, state => case when i % 9 = 0 then '\x01'::bytea end,
+                        blob => case when i % 20 = 0 then convert_to(repeat('b', 3000), 'UTF8') end)
+  from unnest(array['one by one', 'as a batch', 'as small batches', 'without state']) q
+ cross join generate_series(1, 60) i
+\g /dev/null
+create table t.rows_of (q text, ord serial, r millrace.claimed_job);
+insert into t.rows_of (q, r) select 'one by one', c from millrace.claim('one by one', 'w', 100) c;
+insert into t.rows_of (q, r) select 'as a batch', c from millrace.claim_batch('as a batch', 'w', 100) c;
+insert into t.rows_of (q, r) select 'as small batches', c from millrace.claim_batch('as small batches', 'w', 4, '1 hour') c;
+insert into t.rows_of (q, r) select 'without state', c from millrace.claim_batch('without state', 'w', 100, null, false) c;
+create function t.jobs_of(p_queue text)
+returns text[]
+language sql
+as $$
+  select array_agg(((o.r).attempt, (o.r).max_attempts, (o.r).kind, (o.r).args, (o.r).meta, (o.r).state, (o.r).blob, (o.r).tenant, (o.r).ref, (o.r).source, (o.r).timeout)::text order by o.ord)
+    from t.rows_of o
+   where o.q = p_queue
+     and (o.r).id is not null
+$$;
+select is(cardinality(t.jobs_of('one by one')), 60, 'claim returns a row for each job');
+select is(t.jobs_of('as a batch'), t.jobs_of('one by one'), 'claim_batch returns the same jobs');
+select is(t.jobs_of('as small batches'), (t.jobs_of('one by one'))[1:4], 'also where they are few');
+select is((select count(*) from t.rows_of o where o.q = 'without state' and (o.r).state is not null), 0::bigint, 'with_state => false leaves the state behind');
+select is((select array_agg(o.q order by o.ord) from t.rows_of o where (o.r).id is null), array['as a batch', 'as small batches', 'without state'], 'with one row more');
+select is((select array_agg(((o.r).priority, (o.r).lease_until - (o.r).created_at, (o.r).kind)::text order by o.ord) from t.rows_of o where (o.r).id is null),
+          array['(30,00:00:30,)', '(30,01:00:00,)', '(30,00:00:30,)'], 'which has the priority and how long the lease is');
+select is((select bool_and(o.ord = (select min(f.ord) from t.rows_of f where f.q = o.q)) from t.rows_of o where (o.r).id is null), true, 'and comes first');
+select is((select array_agg(millrace.complete((o.r).lease) order by o.ord) from t.rows_of o where (o.r).id is null), array[60, 4, 60], 'its lease completes the jobs');
+select is((select count(*) from millrace.claim_batch('as a batch', 'w', 10)), 0::bigint, 'nothing left: no rows');
+select is((select count(*) from millrace.claim_batch('no such queue')), 0::bigint, 'no such queue: no rows');
+select throws_ok($$select millrace.claim_batch('as a batch', 'w', 0)$$, '22023', null, 'a bad argument is refused as by claim');
+select is((select count(*) from millrace.claim_batch(null, null, 1, null, null)), 0::bigint, 'nulls are as in claim');
+
 -- ---- complete: whole, by subset, one by one ----
 select t.put(t.at('0'), 'pieces', 20)
 \gset

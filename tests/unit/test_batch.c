@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Batches: binary rows of claimed_job, made by hand.
+// Batches: binary rows of claim_batch(), made by hand.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,10 +12,10 @@
 
 #include "client/batch.h"
 
-enum { COLUMNS = 17 };
+enum { COLUMNS = 16 };
 
-static const Oid types[COLUMNS] = {25, 20, 23, 23, 25,   3802, 3802, 17,  17,
-                                   25, 25, 23, 25, 1184, 1184, 1186, 1186};
+static const Oid types[COLUMNS] = {25, 20, 23, 23, 25, 3802, 3802, 17,
+                                   17, 25, 25, 23, 25, 1184, 1184, 1186};
 
 static PGresult *make_result(int columns, const Oid *column_types)
 {
@@ -45,9 +45,21 @@ static void put(PGresult *result, int row, int column, const char *data, int len
 // one second, two days, one month
 #define INTERVAL "\0\0\0\0\0\x0f\x42\x40\0\0\0\2\0\0\0\1"
 
-static void put_row(PGresult *result, int row)
+// Priority 50, made at that second. `until`: 8 bytes.
+static void put_lease(PGresult *result, const char *until)
 {
-    put(result, row, 0, "lease", 5);
+    for (int column = 0; column < COLUMNS; column++) {
+        put(result, 0, column, "", -1);
+    }
+    put(result, 0, 0, "lease", 5);
+    put(result, 0, 11, "\0\0\0\x32", 4);
+    put(result, 0, 13, SECOND_2000, 8);
+    put(result, 0, 14, until, 8);
+}
+
+static void put_job(PGresult *result, int row)
+{
+    put(result, row, 0, "", -1);
     put(result, row, 1, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
     put(result, row, 2, "\0\0\0\2", 4);
     put(result, row, 3, "\0\0\1\0", 4);
@@ -58,21 +70,22 @@ static void put_row(PGresult *result, int row)
     put(result, row, 8, "", 0);
     put(result, row, 9, "", -1);
     put(result, row, 10, "ref", 3);
-    put(result, row, 11, "\0\0\0\x32", 4);
+    put(result, row, 11, "", -1);
     put(result, row, 12, "", -1);
     put(result, row, 13, SECOND_2000, 8);
-    put(result, row, 14, "\x7f\xff\xff\xff\xff\xff\xff\xff", 8);
+    put(result, row, 14, "", -1);
     put(result, row, 15, INTERVAL, 16);
-    put(result, row, 16, "\0\0\0\0\x01\xc9\xc3\x80\0\0\0\0\0\0\0\0", 16);
 }
 
-static void reads_a_row(void **state)
+static void reads_a_job(void **state)
 {
     PGresult *result = make_result(COLUMNS, types);
     mr_batch *batch = NULL;
 
     (void)state;
-    put_row(result, 0);
+    put_lease(result, "\0\0\0\0\x01\xd9\x05\xc0"); // 31 s
+    put_job(result, 1);
+    assert_int_equal(batch_rows(result), 1);
     assert_int_equal(batch_take(result, "q", &batch, NULL), 0);
     assert_int_equal(mr_batch_count(batch), 1);
     assert_string_equal(mr_batch_lease(batch), "lease");
@@ -92,14 +105,32 @@ static void reads_a_row(void **state)
     assert_null(job->tenant);
     assert_string_equal(job->ref, "ref");
     assert_int_equal(job->created_at_us, 946684801000000);
-    assert_true(job->lease_until_us == INT64_MAX); // infinity
+    assert_int_equal(job->lease_until_us, 946684831000000);
     assert_int_equal(job->timeout_ms, (INT64_C(32) * 86400 + 1) * 1000);
     assert_null(mr_batch_job(batch, 1));
     mr_batch_free(batch);
 }
 
+static void reads_an_endless_lease(void **state)
+{
+    PGresult *result = make_result(COLUMNS, types);
+    mr_batch *batch = NULL;
+
+    (void)state;
+    put_lease(result, "\x7f\xff\xff\xff\xff\xff\xff\xff");
+    put_job(result, 1);
+    put_job(result, 2);
+    assert_int_equal(batch_take(result, "q", &batch, NULL), 0);
+    assert_int_equal(mr_batch_count(batch), 2);
+    assert_true(mr_batch_job(batch, 1)->lease_until_us == INT64_MAX);
+    assert_true(batch_lease_ms(batch) > INT64_MAX / 2000);
+    mr_batch_free(batch);
+}
+
+// Also a result with a lease and no jobs, which the server does not send.
 static void reads_none(void **state)
 {
+    PGresult *alone = make_result(COLUMNS, types);
     mr_batch *batch = NULL;
 
     (void)state;
@@ -107,6 +138,11 @@ static void reads_none(void **state)
     assert_int_equal(mr_batch_count(batch), 0);
     assert_null(mr_batch_lease(batch));
     assert_int_equal(batch_lease_ms(batch), 0);
+    mr_batch_free(batch);
+    put_lease(alone, SECOND_2000);
+    assert_int_equal(batch_take(alone, NULL, &batch, NULL), 0);
+    assert_int_equal(mr_batch_count(batch), 0);
+    assert_null(mr_batch_lease(batch));
     mr_batch_free(batch);
 }
 
@@ -128,7 +164,8 @@ static void refuses_other_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_row),
+        cmocka_unit_test(reads_a_job),
+        cmocka_unit_test(reads_an_endless_lease),
         cmocka_unit_test(reads_none),
         cmocka_unit_test(refuses_other_columns),
     };

@@ -54,7 +54,7 @@ select millrace.purge(:'q') > 0 as passed_purge;
 select count(*) = 0 as passed_empty from millrace.claim(:'q', 'w', 1);
 select millrace.enqueue('k', queue => :'q') as id \gset
 :note
-select lease from millrace.claim(:'q', 'w', 1) \gset
+select lease from millrace.claim_batch(:'q', 'w', 1) limit 1 \gset
 select millrace.fail(:'lease', :id, 'e', retry => false) = 'dead' as passed_bury;
 select millrace.purge_dead(:'q') = 1 as passed_purge_dead;
 select millrace.drop_queue(:'q');
