@@ -15,9 +15,11 @@ enum { GROUP_MAX = 200, ENTRIES_MAX = 1000 };
 // once, and at most 256 MB. One alone may be larger.
 #define ENTRIES_SIZE_MAX ((size_t)16 * 1024 * 1024)
 
-// While other jobs run, a lease that has ended waits this long for company: a commit waits for
-// the disk, for one lease as long as for ten.
-#define COMPANY_MS 5
+// While other jobs run or are on their way, a lease that has ended waits this long for company: a
+// commit waits for the disk, for one lease as long as for ten. Where jobs are plenty it waits
+// longer: the next claims stand in line behind that commit.
+#define COMPANY_MS         5
+#define COMPANY_FLOWING_MS 20
 
 // ---- heartbeats ----
 
@@ -322,11 +324,16 @@ static void write_some(struct worker *worker, struct lease *lease, struct entry_
 // When the outcomes of a lease are to be written.
 static int64_t due_at(const struct worker *worker, const struct lease *lease)
 {
-    if (worker->stopping || lease->unclear.count > 0 || worker->counts.running == 0 ||
+    bool more = worker->counts.running > 0 || (worker->flowing && worker->claiming > 0);
+
+    if (worker->stopping || lease->unclear.count > 0 || !more ||
         lease->ready.count >= ENTRIES_MAX) {
         return lease->ready_since_ms;
     }
-    return lease->ready_since_ms + (lease->open == 0 ? COMPANY_MS : WORKER_FLUSH_MS);
+    if (lease->open > 0) {
+        return lease->ready_since_ms + WORKER_FLUSH_MS;
+    }
+    return lease->ready_since_ms + (worker->flowing ? COMPANY_FLOWING_MS : COMPANY_MS);
 }
 
 static bool is_due(const struct worker *worker, const struct lease *lease, int64_t now_ms)

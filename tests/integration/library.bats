@@ -87,6 +87,16 @@ teardown_file()
     "$DRIVER" worker_completes worker_fails worker_takes_steps worker_says_nonsense
 }
 
+@test "where jobs are plenty, several leases are completed in one commit" {
+    "$DRIVER" worker_completes_many
+    run sql "select count(*) >= 300, count(distinct k.xmin::text) < count(*) / 2
+               from millrace.claim k
+               join millrace.queue q on q.queue_id = k.lane >> 12
+              where q.queue_name = 'w completes many' and k.status = 'd'"
+    echo "$output"
+    [ "$output" = 't|t' ]
+}
+
 @test "a worker stops: from a thread, by a signal, before it began, at the end of its grace" {
     "$DRIVER" worker_stops worker_has_grace worker_stops_by_signal worker_stopped_before
 }

@@ -108,6 +108,18 @@ static void worker_completes(void)
     mr_conn_free(conn);
 }
 
+static void worker_completes_many(void)
+{
+    mr_conn *conn = open_conn();
+    atomic_int ran = 0;
+
+    enqueue_plain(conn, "w completes many", 3000);
+    mr_worker_counts counts = drain("w completes many", count_it, &ran);
+    CHECK_NUMBER(ran, 3000);
+    CHECK_NUMBER(counts.completed, 3000);
+    mr_conn_free(conn);
+}
+
 static int fail_it(const mr_claimed_job *job, mr_outcome *outcome, void *arg)
 {
     (void)arg;
@@ -590,6 +602,7 @@ static void worker_without_schema(void)
 
 const struct driver_case worker_cases[] = {
     {"worker_completes", worker_completes},
+    {"worker_completes_many", worker_completes_many},
     {"worker_fails", worker_fails},
     {"worker_takes_steps", worker_takes_steps},
     {"worker_says_nonsense", worker_says_nonsense},
