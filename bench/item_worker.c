@@ -22,16 +22,17 @@
 enum {
     WORKER_BATCH = 500,
     CHUNK = 10000,
+    RIVAL_JOBS_MAX = 100000,
     ROUNDS = 5,
     PICKUPS_MAX = 400,
 };
 
 static const char dsn[] = "dbname=bench_worker";
 
-static void fill_both(PGconn *conn, long jobs)
+static void fill_both(PGconn *conn, long jobs, long rival_jobs)
 {
     db_run(conn, "call bench.fill('default', %ld, %d, true)", jobs, CHUNK);
-    db_run(conn, "call bench.textbook_fill('default', %ld, %d)", jobs, CHUNK);
+    db_run(conn, "call bench.textbook_fill('default', %ld, %d)", rival_jobs, CHUNK);
     db_run(conn, "checkpoint");
 }
 
@@ -100,40 +101,46 @@ static double drain_with_exec(long jobs)
     return (double)jobs / (now_s() - start);
 }
 
+// One drains right after the other, and the ratio is taken within each such round: a machine that
+// is slower for a while is slower for both. The textbook has fewer jobs where they are many: it
+// becomes slower with their number, and is to be compared at its best.
 static void compare(const char *name, double (*drain_millrace)(long), long jobs, int rounds,
                     double bar)
 {
-    double rate[2][ROUNDS];
+    double rate[2][ROUNDS], ratio[ROUNDS];
+    long rival_jobs = jobs < RIVAL_JOBS_MAX ? jobs : RIVAL_JOBS_MAX;
     db_create("bench_worker");
     PGconn *conn = db_open("bench_worker");
     rival_textbook.prepare(conn);
     for (int i = 0; i < rounds; i++) {
-        fill_both(conn, jobs);
+        fill_both(conn, jobs, rival_jobs);
         for (int side = 0; side < 2; side++) {
             if (side ^ (i & 1)) {
                 rate[0][i] = drain_millrace(jobs);
             } else {
                 struct drained drained =
-                    drain_batch(conn, &rival_textbook, "default", jobs, WORKER_BATCH);
+                    drain_batch(conn, &rival_textbook, "default", rival_jobs, WORKER_BATCH);
                 rate[1][i] = (double)drained.jobs / drained.seconds;
             }
         }
+        ratio[i] = rate[0][i] / rate[1][i];
     }
-    double millrace = median(rate[0], (size_t)rounds), textbook = median(rate[1], (size_t)rounds);
     db_close(conn);
     db_drop("bench_worker");
-    report_figure("millrace_jobs_s", millrace);
-    report_figure("textbook_jobs_s", textbook);
+    report_figure("millrace_jobs", (double)jobs);
+    report_figure("textbook_jobs", (double)rival_jobs);
+    report_figure("millrace_jobs_s", median(rate[0], (size_t)rounds));
+    report_figure("textbook_jobs_s", median(rate[1], (size_t)rounds));
     report_figure("batch", WORKER_BATCH);
-    report_check(name, CHECK_TIME, "over_textbook", millrace / textbook, AT_LEAST, bar);
+    report_check(name, CHECK_TIME, "over_textbook", median(ratio, (size_t)rounds), AT_LEAST, bar);
 }
 
 void item_worker(bool small)
 {
-    long jobs = small ? 5000 : 100000;
     int rounds = small ? 1 : ROUNDS;
-    compare("worker.callback", drain_with_callback, jobs, rounds, 4);
-    compare("worker.exec", drain_with_exec, jobs, rounds, 1);
+    // So many that the start of the worker, about 50 ms, is a thirtieth of the time.
+    compare("worker.callback", drain_with_callback, small ? 5000 : 300000, rounds, 4);
+    compare("worker.exec", drain_with_exec, small ? 5000 : 100000, rounds, 1);
 }
 
 // ---- from the commit to the handler ----
