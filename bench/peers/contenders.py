@@ -16,6 +16,8 @@ FIGURES = {
     "single": "jobs/s",
     "single_held": "jobs/s",
     "served": "jobs/s",
+    "memory_mb": "MB",
+    "memory_growth": "ratio",
     "steady": "jobs/s",
     "wal_bytes": "B/job",
     "p50_ms": "ms",

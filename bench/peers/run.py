@@ -38,6 +38,7 @@ STEP_LIMIT_S = 3600
 SHALLOW = 10000
 SLICES = 5
 SCOUT_PART = 4       # of the jobs
+LARGE_BYTES = 4500
 
 
 @dataclasses.dataclass
@@ -52,6 +53,7 @@ class Sizes:
     single_held_jobs: int = 20000
     single_workers: int = 16
     served_jobs: int = 100000
+    memory_jobs: int = 50000
     latencies: int = 200
     latency_seconds: int = 10
     held_jobs: int = 300000
@@ -65,7 +67,7 @@ class Sizes:
     @classmethod
     def quick(cls):
         return cls(jobs=4000, batch=200, chunk=1000, seconds=1, single_jobs=200, single_held_jobs=200, single_workers=4,
-                   served_jobs=2000, latencies=5, latency_seconds=1, held_jobs=4000, held_jobs_millrace=4000,
+                   served_jobs=2000, memory_jobs=1000, latencies=5, latency_seconds=1, held_jobs=4000, held_jobs_millrace=4000,
                    deep=8000, deep_millrace=20000, shallow=2000, depth_rounds=2, warm=200)
 
 
@@ -261,6 +263,12 @@ class Millrace(Peer):
               "--until-empty"], env)
         return {"served": jobs / (time.monotonic() - start)}
 
+    def step_memory(self):
+        """The worker's memory with large jobs, and with four times as many of them."""
+        most = [self.bench("drain", jobs=jobs, payload=LARGE_BYTES, batch=self.sizes.batch)["memory_bytes"] / 1e6
+                for jobs in (self.sizes.memory_jobs, 4 * self.sizes.memory_jobs)]
+        return {"memory_mb": most[0], "memory_growth": most[1] / most[0]}
+
     def step_steady(self):
         return {"steady": self.bench("steady", seconds=self.sizes.seconds, batch=self.sizes.batch)["rate"]}
 
@@ -279,7 +287,7 @@ class Millrace(Peer):
     def steps(self):
         return {"enqueue": self.step_enqueue, "drain": self.step_drain, "wal_bytes": self.step_wal_bytes,
                 "single": self.step_single, "single_held": self.step_single_held, "served": self.step_served,
-                "steady": self.step_steady, "latency": self.step_latency, "held": self.step_held,
+                "memory": self.step_memory, "steady": self.step_steady, "latency": self.step_latency, "held": self.step_held,
                 "depth": self.step_depth}
 
 

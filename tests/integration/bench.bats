@@ -78,3 +78,34 @@ figure()
     [ "$status" -eq 2 ]
     [[ $output == *usage* ]]
 }
+
+@test "a soak of seconds: each job is completed, there are samples and a chart" {
+    run "$MR_ROOT/bench/run" soak --seconds 8 --sample 1 --rate 300
+    [ "$status" -le 1 ]
+    [[ $output == *'jobs, each completed'* ]]
+    [[ $output == *'Disk, the whole database'* ]]
+    [ "$(wc -l <"$MR_BUILD/bench/soak.ndjson")" -eq 8 ]
+    python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    sample = json.loads(line)
+    assert sample["disk_bytes"] > 0 and sample["wal_bytes_s"] > 0 and sample["client_bytes"] > 0, sample' "$MR_BUILD/bench/soak.ndjson"
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$MR_BUILD/bench/soak.svg"
+}
+
+@test "a soak is judged: flat or not, or too short" {
+    flat=$MR_SCRATCH/flat rising=$MR_SCRATCH/rising
+    for ((i = 1; i <= 30; i++)); do
+        sample="{\"at_s\": $i, \"depth\": 0, \"p99_ms\": 5, \"disk_bytes\": %d, \"wal_bytes_s\": 1, \"server_cores\": 1, \"completed_s\": 1, \"client_bytes\": 1}\n"
+        # shellcheck disable=SC2059  # the format is the sample
+        printf "$sample" 1000000 >>"$flat"
+        # shellcheck disable=SC2059
+        printf "$sample" $((1000000 + i * 10000)) >>"$rising"
+    done
+    python3 -B "$MR_ROOT/bench/soak.py" "$flat" "$MR_SCRATCH/flat.svg"
+    run python3 -B "$MR_ROOT/bench/soak.py" "$rising" "$MR_SCRATCH/rising.svg"
+    [ "$status" -eq 1 ]
+    [[ $output == *'NOT FLAT'* ]]
+    head -n 3 "$flat" >"$MR_SCRATCH/short"
+    run python3 -B "$MR_ROOT/bench/soak.py" "$MR_SCRATCH/short" "$MR_SCRATCH/short.svg"
+    [ "$status" -eq 2 ]
+}

@@ -111,7 +111,7 @@ skip_unless_installed()
         grep -qF "| $title" "$page"
         grep -qF -- "- **$title" "$page"
     done
-    [ "$(sed -n '/^## Targets/,/^## Conf/p' "$page" | grep -c '^| .* at \(least\|most\) ')" -eq 14 ]
+    [ "$(sed -n '/^## Targets/,/^## Conf/p' "$page" | grep -c '^| .* at \(least\|most\) ')" -eq 15 ]
     run ! grep -E '/(tmp|home|work|root)/' "$page"
 }
 
