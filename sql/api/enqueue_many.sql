@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Enqueues one job for each element of args, in one statement, in order; an empty array is fine. Returns their ids.
--- Errors: 22023 bad argument (also a null element), MR004 restored schema. Nothing is written then.
+-- state and blob, where given, have an element for each job, null for none.
+-- Errors: 22023 bad argument (also a null element of args), MR004 restored schema. Nothing is written then.
 create or replace function millrace.enqueue_many(
   kind text,
   args jsonb[],
   queue text = 'default',
   priority int = 50,
-  run_at timestamptz = null)
+  run_at timestamptz = null,
+  state bytea[] = null,
+  blob bytea[] = null)
 returns setof bigint
 language plpgsql
 volatile
@@ -20,7 +23,7 @@ as $$
 begin
   return query
     select *
-      from millrace.enqueue_many_at(clock_timestamp(), kind, args, queue, priority, run_at);
+      from millrace.enqueue_many_at(clock_timestamp(), kind, args, queue, priority, run_at, state, blob);
 end $$;
-comment on function millrace.enqueue_many(text, jsonb[], text, int, timestamptz) is
+comment on function millrace.enqueue_many(text, jsonb[], text, int, timestamptz, bytea[], bytea[]) is
   'enqueues many jobs of one kind';

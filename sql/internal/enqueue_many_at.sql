@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- enqueue_many with the time as an argument.
 create or replace function millrace.enqueue_many_at(p_now timestamptz, p_kind text, p_args jsonb[], p_queue text, p_priority int,
-                                                    p_run_at timestamptz)
+                                                    p_run_at timestamptz, p_state bytea[] = null, p_blob bytea[] = null)
 returns setof bigint
 language plpgsql
 as $$
@@ -20,6 +20,14 @@ begin
   if array_position(p_args, null) is not null then
     perform millrace.refuse(format('args[%s] must not be null', array_position(p_args, null)), 'Pass ''{}'' for a job without arguments.');
   end if;
+  if coalesce(cardinality(p_state), cardinality(p_args)) <> cardinality(p_args)
+     or coalesce(cardinality(p_blob), cardinality(p_args)) <> cardinality(p_args) then
+    perform millrace.refuse(format('%s has %s elements and args %s',
+                                   case when cardinality(p_state) <> cardinality(p_args) then 'state' else 'blob' end,
+                                   case when cardinality(p_state) <> cardinality(p_args) then cardinality(p_state) else cardinality(p_blob) end,
+                                   cardinality(p_args)),
+      'Pass an element for each job, null for a job without, or no array at all.');
+  end if;
   if cardinality(p_args) = 0 then
     return;
   end if;
@@ -28,20 +36,36 @@ begin
   if pg_column_size(p_args) > v_queue.args_bytes then
     perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
   end if;
+  if coalesce(p_state, p_blob) is not null then
+    perform millrace.check_size('the largest of state', (select max(octet_length(s)) from unnest(p_state) s), v_queue.state_bytes, 'max_state'),
+            millrace.check_size('the largest of blob', (select max(octet_length(b)) from unnest(p_blob) b), v_queue.blob_bytes, 'max_blob');
+  end if;
   v_lane := (v_queue.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_lane);
   v_limit := coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit);
   if p_run_at > p_now then
     return query
-      insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args)
-      select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind, a
-        from unnest(p_args) a
+      insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
+                                    payload_state, payload_blob)
+      select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind,
+             p.args, p.state, p.blob
+        from unnest(p_args, p_state, p_blob) p(args, state, blob)
       returning job_id;
     return;
   end if;
   perform millrace.wake(v_queue.queue_id, p_now);
   -- The segment is read once, after the xid: the rule of the log's own defaults, which read it for each row.
   v_seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  if coalesce(p_state, p_blob) is not null then
+    return query
+      insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, payload_state,
+                                payload_blob)
+      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + p.pos % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob
+        from (select nextval('millrace.pos_seq') as pos, u.args, u.state, u.blob
+                from unnest(p_args, p_state, p_blob) u(args, state, blob)) p
+      returning job_id;
+    return;
+  end if;
   return query
     insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args)
     select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + p.pos % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a

@@ -2,12 +2,14 @@
 //
 // Many jobs at once: a chunk is one statement.
 //
-// Jobs that differ in nothing but their args go as a binary jsonb[], which costs the least.
-// Anything else goes as one array of objects, as enqueue_jobs() takes it. A text of the caller's
-// is put into that array only if it is one JSON value: a job must not smuggle in another.
+// Jobs that differ in nothing but their args go as a binary jsonb[], which costs the least; with
+// state and blob as two bytea[] beside it. Anything else goes as one array of objects, as
+// enqueue_jobs() takes it. A text of the caller's is put into that array only if it is one JSON
+// value: a job must not smuggle in another.
 
 #include <endian.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -52,20 +54,28 @@ static void add_bytes(struct buf *out, const char *name, const void *data, size_
     }
 }
 
+static int check_json(const char *name, const char *json, mr_error *err)
+{
+    int code = json_check(json_slice_of(json), err);
+
+    if (code) {
+        mr_error_prefix(err, "%s", name);
+        mr_error_hint(err, "Give one JSON value.");
+    }
+    return code;
+}
+
 static int add_json(struct buf *out, const char *name, const char *json, mr_error *err)
 {
     if (!json) {
         return 0;
     }
-    int code = json_check(json_slice_of(json), err);
-    if (code) {
-        mr_error_prefix(err, "%s", name);
-        mr_error_hint(err, "Give one JSON value.");
-        return code;
+    int code = check_json(name, json, err);
+    if (code == 0) {
+        add_name(out, name);
+        buf_puts(out, json);
     }
-    add_name(out, name);
-    buf_puts(out, json);
-    return 0;
+    return code;
 }
 
 static int add_job(struct buf *out, const mr_job_spec *job, mr_error *err)
@@ -110,11 +120,29 @@ struct source {
     bool plain; // nothing but kind, queue, priority, run_at and args
 };
 
-static bool is_plain(const mr_job_spec *job)
+// But for state and blob.
+static bool is_simple(const mr_job_spec *job)
 {
     return !job->max_attempts && !job->delay_ms && !job->timeout_ms && !job->expires_in_ms &&
-           !job->unique_key && !job->ordering_key && !job->tenant && !job->ref && !job->meta &&
-           !job->state && !job->blob;
+           !job->unique_key && !job->ordering_key && !job->tenant && !job->ref && !job->meta;
+}
+
+static bool is_plain(const mr_job_spec *job)
+{
+    return is_simple(job) && !job->state && !job->blob;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+// Differ in nothing but args, state and blob.
+static bool are_alike(const mr_job_spec *a, const mr_job_spec *b)
+{
+    return is_simple(a) && is_simple(b) && a->priority == b->priority &&
+           same_text(a->kind, b->kind) && same_text(a->queue, b->queue) &&
+           same_text(a->run_at, b->run_at);
 }
 
 static int source_job(const struct source *source, size_t at, mr_job_spec *ret, mr_error *err)
@@ -137,6 +165,77 @@ static int call_many(struct call *call, const struct source *source, size_t from
     call_number(call, source->job.priority);
     call_text(call, source->job.run_at);
     return 0;
+}
+
+// What is different in jobs that are alike.
+struct columns {
+    const char **args;
+    struct call_part *states, *blobs;
+};
+
+static void columns_done(struct columns *columns)
+{
+    free(columns->args);
+    free(columns->states);
+    free(columns->blobs);
+}
+
+static int columns_init(struct columns *columns, size_t count, mr_error *err)
+{
+    *columns = (struct columns){
+        .args = calloc(count, sizeof(*columns->args)),
+        .states = calloc(count, sizeof(*columns->states)),
+        .blobs = calloc(count, sizeof(*columns->blobs)),
+    };
+    return columns->args && columns->states && columns->blobs
+               ? 0
+               : mr_error_set(err, MR_ENOMEM, "out of memory");
+}
+
+// *ret_alike: all of them are, and are in the columns.
+static int read_columns(const struct source *source, size_t from, size_t count,
+                        struct columns *columns, bool *ret_alike, mr_error *err)
+{
+    mr_job_spec first, job;
+    int code = source_job(source, from, &first, err);
+
+    *ret_alike = true;
+    for (size_t i = 0; code == 0 && *ret_alike && i < count; i++) {
+        if ((code = source_job(source, from + i, &job, err))) {
+            mr_error_prefix(err, "job %zu", from + i);
+            return code;
+        }
+        *ret_alike = are_alike(&first, &job);
+        columns->args[i] = job.args ? job.args : "{}";
+        columns->states[i] = (struct call_part){job.state, job.state_size};
+        columns->blobs[i] = (struct call_part){job.blob, job.blob_size};
+    }
+    for (size_t i = 0; code == 0 && *ret_alike && i < count; i++) {
+        if ((code = check_json("args", columns->args[i], err))) {
+            mr_error_prefix(err, "job %zu", from + i);
+        }
+    }
+    return code;
+}
+
+static int call_heavy(struct call *call, const struct source *source, size_t from, size_t count,
+                      const struct columns *columns, mr_error *err)
+{
+    mr_job_spec first;
+    int code = source_job(source, from, &first, err);
+
+    if (code) {
+        return code;
+    }
+    call_init(call, CALL_ENQUEUE_HEAVY);
+    call_text(call, first.kind);
+    call_json_array(call, columns->args, count);
+    call_text(call, first.queue);
+    call_number(call, first.priority);
+    call_text(call, first.run_at);
+    call_bytes_array(call, columns->states, count);
+    call_bytes_array(call, columns->blobs, count);
+    return call_status(call, err);
 }
 
 static int call_jobs(struct call *call, const struct source *source, size_t from, size_t count,
@@ -163,6 +262,28 @@ static int call_jobs(struct call *call, const struct source *source, size_t from
     return call_status(call, err);
 }
 
+// The cheapest call that can take them.
+static int call_some(struct call *call, const struct source *source, size_t from, size_t count,
+                     mr_error *err)
+{
+    struct columns columns;
+    bool alike = false;
+
+    if (source->plain) {
+        return call_many(call, source, from, count);
+    }
+    int code = columns_init(&columns, count, err);
+    if (code == 0) {
+        code = read_columns(source, from, count, &columns, &alike, err);
+    }
+    if (code == 0) {
+        code = alike ? call_heavy(call, source, from, count, &columns, err)
+                     : call_jobs(call, source, from, count, err);
+    }
+    columns_done(&columns);
+    return code;
+}
+
 // ---- chunks ----
 
 // Ids are in binary.
@@ -185,9 +306,9 @@ static int send_chunk(mr_conn *conn, const struct source *source, size_t from, s
 {
     AUTO_CALL call;
     mr_reply *reply = NULL;
-    int code = source->plain ? call_many(&call, source, from, count)
-                             : call_jobs(&call, source, from, count, err);
 
+    call_init(&call, CALL_ENQUEUE_MANY);
+    int code = call_some(&call, source, from, count, err);
     if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
         return code;
     }

@@ -10,7 +10,7 @@
 #include "client/conn.h"
 
 // Types of array elements, as PostgreSQL numbers them.
-enum { OID_JSONB = 3802 };
+enum { OID_BYTEA = 17, OID_JSONB = 3802 };
 
 const struct call_info call_infos[CALL_KINDS] = {
     [CALL_ENQUEUE] =
@@ -23,6 +23,11 @@ const struct call_info call_infos[CALL_KINDS] = {
                            "select millrace.enqueue_many($1, $2::jsonb[], coalesce($3, 'default'),"
                            " $4::int, $5::timestamptz)",
                            5, true, false},
+    [CALL_ENQUEUE_HEAVY] = {"mr_enqueue_heavy",
+                            "select millrace.enqueue_many($1, $2::jsonb[],"
+                            " coalesce($3, 'default'), $4::int, $5::timestamptz, $6::bytea[],"
+                            " $7::bytea[])",
+                            7, true, false},
     [CALL_ENQUEUE_JOBS] = {"mr_enqueue_jobs", "select millrace.enqueue_jobs($1::jsonb)", 1, true,
                            false},
     [CALL_ASYNC_COMMIT] = {"mr_async_commit",
@@ -188,23 +193,51 @@ static void add_int32(struct buf *out, uint32_t number)
     buf_add(out, (const char *)&network, sizeof(network));
 }
 
+static void add_array_head(struct buf *out, uint32_t type, size_t count, bool nulls)
+{
+    add_int32(out, count ? 1 : 0); // dimensions
+    add_int32(out, nulls);
+    add_int32(out, type);
+    if (count) {
+        add_int32(out, (uint32_t)count);
+        add_int32(out, 1); // the first index
+    }
+}
+
 void call_json_array(struct call *call, const char *const *texts, size_t count)
 {
     int at = begin(call, 1);
     struct buf *out = &call->store;
 
-    add_int32(out, count ? 1 : 0); // dimensions
-    add_int32(out, 0);             // no nulls
-    add_int32(out, OID_JSONB);
-    if (count) {
-        add_int32(out, (uint32_t)count);
-        add_int32(out, 1); // the first index
-    }
+    add_array_head(out, OID_JSONB, count, false);
     for (size_t i = 0; i < count; i++) {
         size_t size = strlen(texts[i]);
         add_int32(out, (uint32_t)size + 1);
         buf_add(out, "\1", 1); // the version of jsonb's binary form, which is text
         buf_add(out, texts[i], size);
+    }
+    end(call, at);
+}
+
+void call_bytes_array(struct call *call, const struct call_part *parts, size_t count)
+{
+    struct buf *out = &call->store;
+    size_t nulls = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        nulls += !parts[i].data;
+    }
+    if (nulls == count) {
+        call_null(call);
+        return;
+    }
+    int at = begin(call, 1);
+    add_array_head(out, OID_BYTEA, count, nulls > 0);
+    for (size_t i = 0; i < count; i++) {
+        add_int32(out, parts[i].data ? (uint32_t)parts[i].size : UINT32_MAX);
+        if (parts[i].data) {
+            buf_add(out, parts[i].data, parts[i].size);
+        }
     }
     end(call, at);
 }

@@ -18,6 +18,7 @@
 enum call_kind {
     CALL_ENQUEUE,
     CALL_ENQUEUE_MANY,
+    CALL_ENQUEUE_HEAVY, // many, with state and blob
     CALL_ENQUEUE_JOBS,
     CALL_ASYNC_COMMIT, // before a call whose loss in a crash is only a redelivery
     CALL_CLAIM,
@@ -79,6 +80,13 @@ void call_numbers(struct call *call, const int64_t *numbers,
 void call_texts(struct call *call, const char *const *texts, size_t count); // text[]
 // jsonb[] from JSON texts.
 void call_json_array(struct call *call, const char *const *texts, size_t count);
+
+struct call_part {
+    const void *data; // NULL: null
+    size_t size;
+};
+// bytea[]; null where all are.
+void call_bytes_array(struct call *call, const struct call_part *parts, size_t count);
 
 // 0, MR_ENOMEM or MR_ELIMIT: whether all parameters are there.
 int call_status(const struct call *call, struct mr_error *err);

@@ -74,6 +74,7 @@ static const struct {
 } kinds[CALL_KINDS] = {
     [CALL_ENQUEUE] = {read_number, MR_CALL_ENQUEUE},
     [CALL_ENQUEUE_MANY] = {read_rows, MR_CALL_ENQUEUE},
+    [CALL_ENQUEUE_HEAVY] = {read_rows, MR_CALL_ENQUEUE},
     [CALL_ENQUEUE_JOBS] = {read_rows, MR_CALL_ENQUEUE},
     [CALL_CLAIM] = {read_batch, MR_CALL_CLAIM},
     [CALL_COMPLETE] = {read_number, MR_CALL_COMPLETE},

@@ -22,7 +22,7 @@ teardown_file()
 }
 
 @test "many jobs of one kind, many of all kinds, none" {
-    "$DRIVER" many jobs older_jobs
+    "$DRIVER" many jobs heavy_jobs older_jobs
 }
 
 @test "bad JSON, bad text and smuggled jobs are refused" {

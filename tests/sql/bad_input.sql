@@ -64,6 +64,11 @@ select t.refused($$ select count(*) from t.big b cross join lateral millrace.enq
 select t.refused($$ select millrace.enqueue('k', null) $$, '22023', 'args must not be null');
 select t.refused($$ select millrace.enqueue('k', priority => null) $$, '22023', 'priority must be from 0 to 99, not null');
 select t.refused($$ select count(*) from millrace.enqueue_many('k', null) $$, '22023', 'args must not be null');
+select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}']::jsonb[], state => array['\x01', '\x02']::bytea[]) $$, '22023', 'state has 2 elements and args 1');
+select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}']::jsonb[], blob => '{}') $$, '22023', 'blob has 0 elements and args 1');
+select t.refused($$ select count(*) from millrace.enqueue_many('k', '{}', state => array['\x01']::bytea[]) $$, '22023', 'state has 1 elements and args 0');
+select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}']::jsonb[], state => array[decode(repeat('00', 70000000), 'hex')]) $$, '22023', 'the largest of state is 70000000 bytes long, the limit is');
+select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}']::jsonb[], blob => array[decode(repeat('00', 70000000), 'hex')]) $$, '22023', 'the largest of blob is 70000000 bytes long, the limit is');
 select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}', null]::jsonb[]) $$, '22023', 'args\[2\] must not be null');
 select t.refused($$ select count(*) from millrace.enqueue_many(null, array['{}']::jsonb[]) $$, '22023', 'kind must not be null');
 select t.refused($$ select count(*) from millrace.enqueue_many('', array['{}']::jsonb[]) $$, '22023', 'kind must not be empty');

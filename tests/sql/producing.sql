@@ -61,6 +61,18 @@ select is((select count(*) from millrace.claim('later', max_jobs => 10)), 0::big
 select is((select count(*) from millrace.enqueue_many('bulk', array['{}', '{}']::jsonb[], 'past', 50, now() - interval '1 hour')), 2::bigint,
           'run_at in the past is fine');
 select is((select count(*) from millrace.claim('past', max_jobs => 10)), 2::bigint, 'and means at once');
+select is((select count(*) from millrace.enqueue_many('bulk', array['1', '2', '3']::jsonb[], 'heavy', state => array['\x01', null, '\x'::bytea],
+                                                      blob => array[null, convert_to(repeat('b', 5000), 'UTF8'), null])), 3::bigint,
+          'enqueue_many takes state and blob');
+select is(array(select (c.args, c.state, length(c.blob))::text from millrace.claim('heavy', max_jobs => 10) c), array['(1,"\\x01",)', '(2,,5000)', '(3,"\\x",)'],
+          'each job has its own, or none');
+select is((select count(*) from millrace.enqueue_many('bulk', array['1', '2']::jsonb[], 'heavy', 50, null, null, array['\x02', null]::bytea[])), 2::bigint, 'one of them alone');
+select is(array(select (c.args, c.state, c.blob)::text from millrace.claim('heavy', max_jobs => 10) c), array['(1,,"\\x02")', '(2,,)'], 'is fine');
+select is((select count(*) from millrace.enqueue_many('bulk', array['1', '2']::jsonb[], 'heavy later', 50, now() + interval '1 hour', array['\x03', null]::bytea[])), 2::bigint,
+          'also for jobs of the future');
+select is((select array_agg((d.payload_args, d.payload_state, d.payload_blob)::text order by d.job_id) from millrace.delayed d
+            where d.lane >> 12 = (select q.queue_id from millrace.queue q where q.queue_name = 'heavy later')), array['(1,"\\x03",)', '(2,,)'], 'which keep them');
+select is((select count(*) from millrace.enqueue_many('bulk', '{}', 'nobody', state => '{}', blob => '{}')), 0::bigint, 'none of anything is fine');
 
 -- enqueue_jobs: every option, mixed queues, order, one transaction.
 select array(select * from millrace.enqueue_jobs_at(t.at('0'), jsonb_build_array(

@@ -117,6 +117,27 @@ static void json_array_in_binary(void **state)
     assert_memory_equal(params.values[1], "\0\0\0\0\0\0\0\0\0\0\x0e\xda", 12);
 }
 
+static void bytes_array_in_binary(void **state)
+{
+    static const struct call_part parts[] = {{"a\0b", 3}, {NULL, 0}, {"", 0}};
+    static const struct call_part nothing[] = {{NULL, 0}, {NULL, 7}};
+    static const char expected[] = "\0\0\0\1\0\0\0\1\0\0\0\x11\0\0\0\3\0\0\0\1"
+                                   "\0\0\0\3a\0b\xff\xff\xff\xff\0\0\0\0";
+    AUTO_CALL call;
+
+    (void)state;
+    call_init(&call, CALL_ENQUEUE_HEAVY);
+    call_bytes_array(&call, parts, 3);
+    call_bytes_array(&call, nothing, 2);
+    call_bytes_array(&call, NULL, 0);
+    struct params params = params_of(&call);
+    assert_int_equal(params.formats[0], 1);
+    assert_int_equal(params.lengths[0], sizeof(expected) - 1);
+    assert_memory_equal(params.values[0], expected, sizeof(expected) - 1);
+    assert_null(params.values[1]);
+    assert_null(params.values[2]);
+}
+
 static void too_much(void **state)
 {
     AUTO_CALL call;
@@ -185,6 +206,7 @@ int main(void)
         cmocka_unit_test(scalars),
         cmocka_unit_test(arrays),
         cmocka_unit_test(json_array_in_binary),
+        cmocka_unit_test(bytes_array_in_binary),
         cmocka_unit_test(too_much),
         cmocka_unit_test(job_as_parameters),
         cmocka_unit_test(requests_fill_their_calls),

@@ -219,6 +219,53 @@ static void jobs(void)
     mr_conn_free(conn);
 }
 
+// Nothing is different but args, state and blob: binary arrays. One that is turns all of its chunk
+// to objects, with the same effect.
+static void heavy_jobs(void)
+{
+    enum { COUNT = 6, CHUNK = 3 };
+    static const char *const args[COUNT] = {"1", NULL, "{\"a\": [2]}", "\"3\"", "4", "5"};
+    mr_conn *conn = open_conn();
+    mr_job_spec specs[COUNT];
+    int64_t ids[COUNT];
+    size_t done = 0;
+
+    for (int i = 0; i < COUNT; i++) {
+        specs[i] = (mr_job_spec)MR_JOB_SPEC_INIT;
+        specs[i].kind = "heavy";
+        specs[i].queue = "heavy jobs";
+        specs[i].args = args[i];
+        specs[i].state = i % 2 ? "\0s\xff" : NULL;
+        specs[i].state_size = i % 2 ? 3 : 0;
+        specs[i].blob = i % 3 ? NULL : "";
+        specs[i].tenant = i == 4 ? "ten" : NULL;
+    }
+    CHECK_OK(mr_enqueue_jobs(conn, specs, COUNT, CHUNK, ids, &done, &err));
+    CHECK_NUMBER((int64_t)done, COUNT);
+    mr_batch *batch = claim_some(conn, "heavy jobs", COUNT);
+    CHECK_NUMBER((int64_t)mr_batch_count(batch), COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        const mr_claimed_job *claimed = mr_batch_job(batch, i);
+        CHECK_NUMBER(claimed->id, ids[i]);
+        CHECK_TEXT(claimed->args, args[i] ? args[i] : "{}");
+        CHECK_TEXT(claimed->tenant, specs[i].tenant);
+        CHECK_NUMBER((int64_t)claimed->state_size, i % 2 ? 3 : 0);
+        CHECK(i % 2 ? memcmp(claimed->state, "\0s\xff", 3) == 0 : !claimed->state);
+        CHECK(!claimed->blob == (i % 3 != 0));
+    }
+    mr_batch_free(batch);
+    for (int i = 0; i < COUNT; i++) {
+        specs[i].queue = "heavy and bad";
+        specs[i].tenant = NULL;
+    }
+    specs[4].args = "{\"a\":}";
+    CHECK_CODE(mr_enqueue_jobs(conn, specs, COUNT, CHUNK, ids, &done, &err), MR_EINVALID);
+    CHECK_NUMBER((int64_t)done, CHUNK);
+    CHECK(strstr(err.message, "job 4: args"));
+    CHECK_NUMBER(depth_of(conn, "heavy and bad"), CHUNK);
+    mr_conn_free(conn);
+}
+
 static void bad_json(void)
 {
     static const char *const some[] = {"{}", "1", "{\"a\":}", "{}"};
@@ -397,6 +444,7 @@ const struct driver_case produce_cases[] = {
     {"delayed", delayed},
     {"many", many},
     {"jobs", jobs},
+    {"heavy_jobs", heavy_jobs},
     {"bad_json", bad_json},
     {"bad_text", bad_text},
     {"wrong_arguments", wrong_arguments},
