@@ -3,7 +3,7 @@
 // A long run at a steady rate: soak [--seconds N] [--rate JOBS] [--sample SECONDS] > samples.
 // Called by bench/run, which brings the server; bench/soak.py draws the samples and judges them.
 //
-// One producer, one worker, upkeep once a second as the daemon does it. A job has 2.7 KB of state
+// One producer, two workers, upkeep once a second as the daemon does it. A job has 2.7 KB of state
 // and 1.6 KB of blob that cannot be compressed, and about 300 B of everything else; every tenth
 // fails once and is tried again. Finished jobs are kept for two minutes.
 
@@ -34,6 +34,7 @@ enum {
     ARGS_SIZE = 256,
     UPKEEP_MS = 1000,
     LAST_JOBS_S = 60,
+    WORKERS = 2,
 };
 
 static const char database[] = "bench_soak";
@@ -44,7 +45,7 @@ static struct {
     atomic_bool stop;
     atomic_llong enqueued;
     struct histogram *_Atomic latency; // of the sample that is being taken
-    mr_worker *worker;
+    mr_worker *workers[WORKERS];
     unsigned char noise[NOISE_SIZE];
 } soak = {.seconds = 1800, .rate = 9375, .sample_s = 5};
 
@@ -135,10 +136,22 @@ static void *run_worker(void *arg)
 {
     mr_error err;
 
-    (void)arg;
-    if (mr_worker_run(soak.worker, &err))
-        die("the worker: %s", err.message);
+    if (mr_worker_run(arg, &err))
+        die("a worker: %s", err.message);
     return NULL;
+}
+
+// Of all workers.
+static mr_worker_counts counts_now(void)
+{
+    mr_worker_counts all = MR_WORKER_COUNTS_INIT;
+    for (int i = 0; i < WORKERS; i++) {
+        mr_worker_counts one = MR_WORKER_COUNTS_INIT;
+        mr_worker_stats(soak.workers[i], &one);
+        all.completed += one.completed;
+        all.failed += one.failed;
+    }
+    return all;
 }
 
 // ---- samples ----
@@ -198,8 +211,7 @@ struct totals {
 
 static struct totals totals_now(PGconn *conn)
 {
-    mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
-    mr_worker_stats(soak.worker, &counts);
+    mr_worker_counts counts = counts_now();
     return (struct totals){
         .at_s = now_s(),
         .wal = db_number(conn, "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"),
@@ -262,7 +274,7 @@ static void await_the_rest(PGconn *conn)
 
     do {
         pause_ms(100);
-        mr_worker_stats(soak.worker, &counts);
+        counts = counts_now();
         if (now_s() > deadline)
             die("%ld of %ld jobs were completed, %.0f are left", (long)counts.completed,
                 (long)atomic_load(&soak.enqueued),
@@ -289,28 +301,34 @@ static void run(PGconn *conn)
 {
     static struct histogram first;
     mr_worker_options options = MR_WORKER_OPTIONS_INIT;
-    pthread_t producer, worker;
+    pthread_t producer, threads[WORKERS];
     mr_error err;
 
     options.dsn = dsn;
     options.queue = "soak";
     options.handler = work;
     options.batch = 200;
+    options.concurrency = 1;
     histogram_init(&first);
     atomic_store(&soak.latency, &first);
-    if (mr_worker_new(&options, &soak.worker, &err))
-        die("%s", err.message);
     upkeep_start(database, UPKEEP_MS);
-    if (pthread_create(&worker, NULL, run_worker, NULL) ||
-        pthread_create(&producer, NULL, produce, NULL))
+    for (int i = 0; i < WORKERS; i++) {
+        if (mr_worker_new(&options, &soak.workers[i], &err))
+            die("%s", err.message);
+        if (pthread_create(&threads[i], NULL, run_worker, soak.workers[i]))
+            die("cannot start a thread");
+    }
+    if (pthread_create(&producer, NULL, produce, NULL))
         die("cannot start a thread");
     take_samples(conn);
     atomic_store(&soak.stop, true);
     pthread_join(producer, NULL);
     await_the_rest(conn);
-    mr_worker_stop(soak.worker);
-    pthread_join(worker, NULL);
-    mr_worker_free(soak.worker);
+    for (int i = 0; i < WORKERS; i++) {
+        mr_worker_stop(soak.workers[i]);
+        pthread_join(threads[i], NULL);
+        mr_worker_free(soak.workers[i]);
+    }
     struct upkeep_done done = upkeep_stop();
     progress(
         "soak: upkeep: %ld rotations, %ld segments retired, %ld warnings, slowest round %.1f s",

@@ -7,8 +7,9 @@ as $$
 declare
   c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'delay', 'state', 'blob', 'clear'];
   v_claim    millrace.claim;
+  v_slots    int2[];
   v_ordinals int[];
-  v_marks    text := '';
+  v_marks    text;
   v_mark     text;
   v_one      record;
 begin
@@ -18,25 +19,27 @@ begin
   end if;
   v_claim := millrace.lease_take(p_lease);
   begin
-    select e.value ->> 'id' as id, e.value ->> 'outcome' as outcome, k.key
+    select e.value as entry, e.value ->> 'id' as id, e.value ->> 'outcome' as outcome
       into v_one
       from jsonb_array_elements(p_outcomes) e
-      left join lateral (select o as key
-                           from jsonb_object_keys(case when jsonb_typeof(e.value) = 'object' then e.value else '{"not an object": 1}' end) o
-                          where o <> all (c_keys)
-                          limit 1) k on true
-     where k.key is not null
-        or e.value ->> 'id' is null
-        or e.value ->> 'outcome' is null
-        or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued', 'snoozed')
-        or jsonb_typeof(e.value -> 'clear') <> 'array'
-        or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
-        or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
-        or (e.value ->> 'outcome' = 'snoozed') <> (e.value ->> 'delay' is not null)
+     where millrace.outcome_is_plain(e.value) is not true
+       and (jsonb_typeof(e.value) <> 'object'
+            or case when jsonb_typeof(e.value) = 'object' then e.value - c_keys <> '{}' end
+            or e.value ->> 'id' is null
+            or e.value ->> 'outcome' is null
+            or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued', 'snoozed')
+            or jsonb_typeof(e.value -> 'clear') <> 'array'
+            or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
+            or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
+            or (e.value ->> 'outcome' = 'snoozed') <> (e.value ->> 'delay' is not null))
      limit 1;
     if found then
       perform millrace.refuse(format('outcomes has a wrong entry: id %s, outcome %s%s', coalesce(v_one.id, 'null'),
-                                     coalesce(quote_literal(v_one.outcome), 'null'), coalesce(', key ' || quote_literal(v_one.key), '')),
+                                     coalesce(quote_literal(v_one.outcome), 'null'),
+                                     case when jsonb_typeof(v_one.entry) <> 'object' then ', not an object'
+                                          else (select ', key ' || quote_literal(min(o))
+                                                  from jsonb_object_keys(v_one.entry) o
+                                                 where o <> all (c_keys)) end),
         'Each entry has id and outcome (completed, failed, released, requeued, snoozed), and where it applies result, error, retry_in, retry, changes, state, blob, clear; snoozed needs delay, and nothing else has one.');
     end if;
     perform millrace.check_base64('state', e ->> 'state'), millrace.check_base64('blob', e ->> 'blob')
@@ -44,33 +47,46 @@ begin
       where e ?| array['state', 'blob'];
     v_ordinals := millrace.held_ordinals(v_claim, array(select (e ->> 'id')::bigint
                                                           from jsonb_array_elements(p_outcomes) e), p_lease);
+    v_marks := repeat('c', cardinality(v_ordinals));
+    v_slots := millrace.held_slots(v_claim);
+    -- Completed with nothing to say is settled by its mark alone. The others are read here, all with one statement.
     for v_one in
-      select v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result, e.job ->> 'error' as error,
-             (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry,
-             coalesce(e.job -> 'changes', '{}') || case when e.job ? 'delay' then jsonb_build_object('delay', e.job -> 'delay') else '{}' end as changes, decode(e.job ->> 'state', 'base64') as state,
-             decode(e.job ->> 'blob', 'base64') as blob,
-             array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear
+      select e.ord::int as place, v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result,
+             e.job ->> 'error' as error, (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry,
+             coalesce(e.job -> 'changes', '{}') || case when e.job ? 'delay' then jsonb_build_object('delay', e.job -> 'delay') else '{}' end as changes,
+             decode(e.job ->> 'state', 'base64') as state, decode(e.job ->> 'blob', 'base64') as blob,
+             array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear, h.job as held, h.pos
         from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+        left join lateral (select j as job, j.pos
+                             from millrace.job j
+                            where e.job ->> 'outcome' <> 'completed'
+                              and j.slot = any (v_slots)
+                              and j.job_id = (coalesce(v_claim.job_ids, v_claim.positions))[v_ordinals[e.ord]]
+                              and j.pos = v_claim.positions[v_ordinals[e.ord]]
+                            limit 1) h on true      -- with the limit it is looked up for each: a join would be planned for an empty log
+       where millrace.outcome_is_plain(e.job) is not true
     loop
+      if v_one.pos is null and v_one.outcome <> 'completed' then
+        perform millrace.held_job(v_claim, v_one.at);      -- says what is wrong
+      end if;
       case v_one.outcome
         when 'completed' then
           if v_one.result is not null then
             perform millrace.result_keep(p_now, v_claim, v_one.at, v_one.result);
           end if;
-          v_mark := 'c';
+          continue;
         when 'failed' then
           perform millrace.check_interval('retry_in', v_one.retry_in);
-          v_mark := millrace.job_fail(p_now, millrace.held_job(v_claim, v_one.at), v_claim.holder, v_one.error, v_one.retry_in,
-                                      v_one.retry, v_one.state);
+          v_mark := millrace.job_fail(p_now, v_one.held, v_claim.holder, v_one.error, v_one.retry_in, v_one.retry, v_one.state);
         when 'released' then
-          perform millrace.job_append(p_now, millrace.held_job(v_claim, v_one.at));
+          perform millrace.job_append(p_now, v_one.held);
           v_mark := 'r';
         when 'requeued', 'snoozed' then
           perform millrace.check_changes(v_one.changes, v_one.clear);
-          perform millrace.job_requeue(p_now, millrace.held_job(v_claim, v_one.at), v_one.changes, v_one.state, v_one.blob, v_one.clear);
+          perform millrace.job_requeue(p_now, v_one.held, v_one.changes, v_one.state, v_one.blob, v_one.clear);
           v_mark := 'q';
       end case;
-      v_marks := v_marks || v_mark;
+      v_marks := overlay(v_marks placing v_mark from v_one.place for 1);
     end loop;
   exception
     when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range

@@ -10,8 +10,7 @@ begin
   select j.*
     into v_job
     from millrace.job j
-   where j.slot = any (array(select (g % 16)::int2
-                               from generate_series(p_claim.min_seg, least(p_claim.last_seg, p_claim.min_seg + 15)) g) || -1::int2)
+   where j.slot = any (millrace.held_slots(p_claim))
      and j.job_id = (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinal]
      and j.pos = p_claim.positions[p_ordinal];
   if not found then

@@ -9,7 +9,21 @@ declare
   v_held bigint[] := coalesce(p_claim.job_ids, p_claim.positions);
   v_at   int;
   v_all  int[] := '{}';
+  v_good boolean;
 begin
+  if cardinality(p_ids) = 0 then
+    return v_all;
+  end if;
+  select array_agg(h.at::int order by u.ord),
+         count(distinct h.at) = count(*) and (p_claim.outcome is null or bool_and(substr(p_claim.outcome, h.at::int, 1) = 'o'))
+    into v_all, v_good
+    from unnest(p_ids) with ordinality u(id, ord)
+    left join unnest(v_held) with ordinality h(id, at) on h.id = u.id;
+  if v_good then
+    return v_all;
+  end if;
+  -- One by one, for the first that is wrong.
+  v_all := '{}';
   for i in 1 .. cardinality(p_ids) loop
     v_at := array_position(v_held, p_ids[i]);
     if v_at is null then

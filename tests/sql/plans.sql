@@ -86,6 +86,12 @@ select millrace.complete(t.lease('warm2'), (t.ids('warm2'))[1:1]), millrace.fail
 insert into t.got select 'warm3', 1, c.* from millrace.claim('q') c;
 select millrace.complete(t.lease('warm3')), millrace.job((t.ids('warm3'))[1]) ->> 'status' as status
 \gset
+select count(*) from millrace.enqueue_many('k', array['{}', '{}']::jsonb[], 'q')
+\gset
+insert into t.got select 'warm4', 1, c.* from millrace.claim('q', 'w', 4) c;
+select millrace.finish(t.lease('warm4'), jsonb_build_array(jsonb_build_object('id', (t.ids('warm4'))[1], 'outcome', 'failed', 'retry_in', '1 day'),
+                                                           jsonb_build_object('id', (t.ids('warm4'))[2], 'outcome', 'completed')))
+\gset
 select t.due()
 \gset
 select count(*) from millrace.claim('two')
@@ -133,6 +139,8 @@ select t.cheap(t.cost($$ select millrace.release(t.lease('b2'), (t.ids('b2'))[3:
 select t.cheap(t.cost($$ select millrace.requeue(t.lease('b2'), (t.ids('b2'))[4]) $$), '{"job": 3, "claim": 5}', 'requeue');
 select t.cheap(t.cost($$ select millrace.heartbeat(t.lease('b2')) $$), '{"job": 0, "claim": 3}', 'heartbeat');
 select t.cheap(t.cost($$ select millrace.finish(t.lease('b2'), jsonb_build_array(jsonb_build_object('id', (t.ids('b2'))[5], 'outcome', 'completed'))) $$), '{"job": 0, "claim": 5}', 'finish');
+select t.cheap(t.cost($$ select millrace.finish(t.lease('b2'), (select jsonb_agg(jsonb_build_object('id', i, 'outcome', case when ord > 10 then 'completed' else 'failed' end))
+                                                                      from unnest((t.ids('b2'))[21:60]) with ordinality u(i, ord))) $$), '{"job": 30, "claim": 5}', 'finish of forty, ten of them failed');
 select t.cheap(t.cost($$ select millrace.job((t.ids('b2'))[6]) $$), '{"job": 8, "claim": 200, "delayed": 2}', 'job: a story');
 select t.cheap(t.cost($$ select millrace.enqueue('k', queue => 'q') $$), '{"job": 0, "claim": 0, "delayed": 0}', 'enqueue');
 select t.cheap(t.cost($$ select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'q') $$), '{"job": 0, "claim": 0}', 'enqueue_many');

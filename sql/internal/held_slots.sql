@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The leaves in which the jobs of a claim may lie: those of its segments, and where they are parked.
+create or replace function millrace.held_slots(p_claim millrace.claim)
+returns int2[]
+language sql
+immutable
+as $$
+  select array(select (g % 16)::int2
+                 from generate_series(p_claim.min_seg, least(p_claim.last_seg, p_claim.min_seg + 15)) g) || -1::int2
+$$;
