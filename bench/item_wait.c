@@ -17,14 +17,17 @@
 
 enum {
     ROUNDS = 5,
-    CALLS_MAX = 20000,
+    CALLS_MAX = 50000,
+    UPKEEP_MS = 1000, // as the daemon does
 };
 
-#define WAIT_DATABASE "bench_wait"
+#define WAIT_DATABASE  "bench_wait"
+#define OTHER_DATABASE "bench_wait_other"
 
 static struct {
     pthread_t thread;
     atomic_bool stop;
+    const char *command;
     long dumps;
 } dumper;
 
@@ -32,17 +35,18 @@ static void *dumper_run(void *arg)
 {
     (void)arg;
     while (!atomic_load(&dumper.stop)) {
-        if (system("pg_dump " WAIT_DATABASE " >/dev/null") != 0)
+        if (system(dumper.command) != 0)
             die("pg_dump failed");
         dumper.dumps++;
     }
     return NULL;
 }
 
-// Returns when a dump holds its locks on the logs.
-static void dumper_start(PGconn *conn)
+// Returns when a dump holds its locks on the logs. `conn` is of the database that is dumped.
+static void dumper_start(PGconn *conn, const char *command)
 {
     double deadline = now_s() + 60;
+    dumper.command = command;
     atomic_store(&dumper.stop, false);
     if (pthread_create(&dumper.thread, NULL, dumper_run, NULL) != 0)
         die("cannot start a thread");
@@ -75,6 +79,19 @@ static void enqueue_calls(PGconn *conn, double *ms, long calls)
     }
 }
 
+// The dump takes its locks on all tables at once and keeps them: rows of the application's make it
+// last.
+static PGconn *open_with_ballast(const char *database, long rows)
+{
+    db_create(database);
+    PGconn *conn = db_open(database);
+    db_run(
+        conn,
+        "create table bench.ballast as select g as id, repeat(md5(g::text), 6) as data from generate_series(1, %ld) g",
+        rows);
+    return conn;
+}
+
 static void report_side(const char *side, double *ms, size_t count)
 {
     char name[64];
@@ -88,26 +105,24 @@ static void report_side(const char *side, double *ms, size_t count)
 
 void item_enqueue_wait(bool small)
 {
-    static double quiet[CALLS_MAX], busy[CALLS_MAX];
-    long calls = small ? 100 : 2000;
+    static double quiet[CALLS_MAX], beside[CALLS_MAX], busy[CALLS_MAX];
+    long calls = small ? 100 : 8000, ballast = small ? 100000 : 1000000;
     struct upkeep_done done, total = {.rounds = 0};
-    db_create(WAIT_DATABASE);
-    PGconn *conn = db_open(WAIT_DATABASE);
+    PGconn *other = open_with_ballast(OTHER_DATABASE, ballast);
+    PGconn *conn = open_with_ballast(WAIT_DATABASE, ballast);
     rival_millrace.prepare(conn);
-    // The dump takes its locks on all tables at once and keeps them: rows of the
-    // application's make it last.
-    db_run(
-        conn,
-        "create table bench.ballast as select g as id, repeat(md5(g::text), 6) as data from generate_series(1, %d) g",
-        small ? 100000 : 1000000);
     db_run(conn, "select millrace.set_queue('wait', '{\"retention\": \"2 seconds\"}')");
     PQclear(PQprepare(conn, "enqueue", "select millrace.enqueue('bench', '{\"id\": 1}', 'wait')", 0,
                       NULL));
     enqueue_calls(conn, quiet, 100);
     for (int i = 0; i < ROUNDS; i++) {
         enqueue_calls(conn, quiet + i * calls, calls);
-        upkeep_start(WAIT_DATABASE, 100);
-        dumper_start(conn);
+        // The same load on the machine, and none of its locks.
+        dumper_start(other, "pg_dump " OTHER_DATABASE " >/dev/null");
+        enqueue_calls(conn, beside + i * calls, calls);
+        dumper_stop();
+        upkeep_start(WAIT_DATABASE, UPKEEP_MS);
+        dumper_start(conn, "pg_dump " WAIT_DATABASE " >/dev/null");
         enqueue_calls(conn, busy + i * calls, calls);
         dumper_stop();
         // The queue is emptied, so that in the next round upkeep tries to truncate its segments.
@@ -120,6 +135,7 @@ void item_enqueue_wait(bool small)
     }
     size_t count = (size_t)(ROUNDS * calls);
     report_side("quiet", quiet, count);
+    report_side("beside_another_dump", beside, count);
     report_side("busy", busy, count);
     report_figure("dumps", (double)dumper.dumps);
     report_figure("rotations", (double)total.rotations);
@@ -130,5 +146,7 @@ void item_enqueue_wait(bool small)
     report_check("enqueue_wait.rotated", CHECK_STRUCTURE, "rotations", (double)total.rotations,
                  AT_LEAST, 1);
     db_close(conn);
+    db_close(other);
     db_drop(WAIT_DATABASE);
+    db_drop(OTHER_DATABASE);
 }
