@@ -271,6 +271,13 @@ begin
       if i >= 0 then
         execute format('create table millrace.result_%s partition of millrace.result for values in (%s)', i, i);
         execute format('create table millrace.tally_%s partition of millrace.tally for values in (%s)', i, i);
+        -- A leaf of the ring is truncated, so vacuum has nothing to do there but against wraparound; and while it is at a large
+        -- leaf, for minutes, the leaf cannot be truncated, and the ring stands still.
+        execute (select string_agg(format('alter table millrace.%s_%s
+                                             set (autovacuum_vacuum_threshold = 2147483647, autovacuum_vacuum_insert_threshold = -1,
+                                                  toast.autovacuum_vacuum_threshold = 2147483647,
+                                                  toast.autovacuum_vacuum_insert_threshold = -1)', t, i), '; ')
+                   from unnest(array['job', 'claim', 'result', 'tally']) t);
       end if;
     end;
   end loop;

@@ -233,4 +233,12 @@ select is(array(select f.name
                  where not f.proconfig @> array['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_bitmapscan=off', 'jit=off']
                  order by 1), '{}', 'public functions pin their plans');
 
+-- Vacuum at work on a leaf, or on what lies out of line of it, would keep it from being truncated.
+select is((select count(*) filter (where c.reloptions @> '{autovacuum_vacuum_insert_threshold=-1,autovacuum_vacuum_threshold=2147483647}'
+                                     and (t.oid is null or t.reloptions @> '{autovacuum_vacuum_insert_threshold=-1,autovacuum_vacuum_threshold=2147483647}'))
+             from pg_class c
+             left join pg_class t on t.oid = c.reltoastrelid
+            where c.relnamespace = 'millrace'::regnamespace
+              and c.relname ~ '^(job|claim|result|tally)_\d+$'
+              and c.relkind = 'r'), 64::bigint, 'autovacuum leaves the ring alone');
 select * from finish();
