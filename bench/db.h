@@ -17,6 +17,9 @@ void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Seconds on a clock that only goes forward.
 double now_s(void);
 
+// Seconds on a processor that a process has had; 0 where it has ended.
+double process_cpu_s(long pid);
+
 // Sleeps, for measurements at fixed times.
 void pause_ms(long ms);
 

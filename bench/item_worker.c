@@ -263,24 +263,6 @@ void item_pickup(bool small)
 
 // ---- an idle daemon ----
 
-// Seconds of processor that a process has had.
-static double cpu_of(pid_t pid)
-{
-    char path[64], text[1024];
-    unsigned long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[length] = '\0';
-    const char *rest = strrchr(text, ')');
-    if (!rest ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
-        die("cannot read %s", path);
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-}
-
 static pid_t start_serve(const char *config)
 {
     char program[512];
@@ -321,9 +303,9 @@ void item_idle(bool small)
     pause_ms(3000);
     const char *transactions = "select xact_commit + xact_rollback from pg_stat_database"
                                " where datname = 'bench_worker'";
-    double cpu = cpu_of(pid), before = db_number(conn, "%s", transactions);
+    double cpu = process_cpu_s(pid), before = db_number(conn, "%s", transactions);
     pause_ms((long)(seconds * 1000));
-    cpu = cpu_of(pid) - cpu;
+    cpu = process_cpu_s(pid) - cpu;
     // A backend tells what it did a second later.
     double done = db_number(conn, "%s", transactions) - before;
     kill(pid, SIGTERM);

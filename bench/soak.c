@@ -156,32 +156,13 @@ static mr_worker_counts counts_now(void)
 
 // ---- samples ----
 
-// Processor time of a process, in seconds.
-static double cpu_of(long pid)
-{
-    char path[64], text[1024];
-    unsigned long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[length] = '\0';
-    const char *rest = strrchr(text, ')');
-    // a process that has just ended counts no more
-    if (!rest ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
-        return 0;
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-}
-
 // Of the whole server: every process that its statistics name.
 static double server_cpu(PGconn *conn)
 {
     PGresult *result = PQexec(conn, "select pid from pg_stat_activity");
     double seconds = 0;
     for (int i = 0; i < PQntuples(result); i++)
-        seconds += cpu_of(strtol(PQgetvalue(result, i, 0), NULL, 10));
+        seconds += process_cpu_s(strtol(PQgetvalue(result, i, 0), NULL, 10));
     PQclear(result);
     return seconds;
 }

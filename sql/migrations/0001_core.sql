@@ -272,7 +272,7 @@ begin
         execute format('create table millrace.result_%s partition of millrace.result for values in (%s)', i, i);
         execute format('create table millrace.tally_%s partition of millrace.tally for values in (%s)', i, i);
         -- A leaf of the ring is truncated, so vacuum has nothing to do there but against wraparound; and while it is at a large
-        -- leaf, for minutes, the leaf cannot be truncated, and the ring stands still.
+        -- leaf the leaf cannot be truncated, and the ring stands still.
         execute (select string_agg(format('alter table millrace.%s_%s
                                              set (autovacuum_vacuum_threshold = 2147483647, autovacuum_vacuum_insert_threshold = -1,
                                                   toast.autovacuum_vacuum_threshold = 2147483647,
