@@ -9,6 +9,7 @@ declare
   v_claim    millrace.claim;
   v_slots    int2[];
   v_ordinals int[];
+  v_failed   bigint[];
   v_marks    text;
   v_mark     text;
   v_one      record;
@@ -47,8 +48,15 @@ begin
       where e ?| array['state', 'blob'];
     v_ordinals := millrace.held_ordinals(v_claim, array(select (e ->> 'id')::bigint
                                                           from jsonb_array_elements(p_outcomes) e), p_lease);
-    v_marks := repeat('c', cardinality(v_ordinals));
+    perform millrace.check_interval('retry_in', (e ->> 'retry_in')::interval)
+       from jsonb_array_elements(p_outcomes) e
+      where e ->> 'outcome' = 'failed'
+        and e ->> 'retry_in' is not null;
     v_slots := millrace.held_slots(v_claim);
+    v_failed := millrace.jobs_fail(p_now, v_claim, v_slots, p_outcomes, v_ordinals);
+    v_marks := coalesce((select string_agg(case when f.id is null then 'c' else 'f' end, '' order by e.ord)
+                           from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+                           left join unnest(v_failed) f(id) on f.id = (e.job ->> 'id')::bigint), '');
     -- Completed with nothing to say is settled by its mark alone. The others are read here, all with one statement.
     for v_one in
       select e.ord::int as place, v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result,
@@ -57,14 +65,17 @@ begin
              decode(e.job ->> 'state', 'base64') as state, decode(e.job ->> 'blob', 'base64') as blob,
              array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear, h.job as held, h.pos
         from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+        left join unnest(v_failed) f(id) on f.id = (e.job ->> 'id')::bigint
         left join lateral (select j as job, j.pos
                              from millrace.job j
                             where e.job ->> 'outcome' <> 'completed'
+                              and f.id is null
                               and j.slot = any (v_slots)
                               and j.job_id = (coalesce(v_claim.job_ids, v_claim.positions))[v_ordinals[e.ord]]
                               and j.pos = v_claim.positions[v_ordinals[e.ord]]
                             limit 1) h on true      -- with the limit it is looked up for each: a join would be planned for an empty log
        where millrace.outcome_is_plain(e.job) is not true
+         and f.id is null
     loop
       if v_one.pos is null and v_one.outcome <> 'completed' then
         perform millrace.held_job(v_claim, v_one.at);      -- says what is wrong
@@ -76,7 +87,6 @@ begin
           end if;
           continue;
         when 'failed' then
-          perform millrace.check_interval('retry_in', v_one.retry_in);
           v_mark := millrace.job_fail(p_now, v_one.held, v_claim.holder, v_one.error, v_one.retry_in, v_one.retry, v_one.state);
         when 'released' then
           perform millrace.job_append(p_now, v_one.held);

@@ -405,6 +405,20 @@ create index archive_lookup on millrace.archive (job_id);
 create index archive_queue on millrace.archive (queue_id, finished_at);
 create index archive_by_ref on millrace.archive (job_ref) where job_ref is not null;
 
+-- What a job carries is often compressed already (or noise): pglz spends 13 us to find that out for 2.7 KB, lz4 one. PostgreSQL 14
+-- and newer have it, when they were built with it.
+do $$
+begin
+  if exists (select from pg_settings s where s.name = 'default_toast_compression' and 'lz4' = any (s.enumvals)) then
+    execute (select string_agg(format('alter table %s alter column %I set compression lz4', a.attrelid::regclass, a.attname), '; ')
+               from pg_attribute a
+               join pg_class c on c.oid = a.attrelid
+              where c.relnamespace = 'millrace'::regnamespace
+                and c.relkind in ('r', 'p')
+                and a.attname ~ '^payload_|^trail$');
+  end if;
+end $$;
+
 -- Figures of each queue over time, for what happened in the last hour. Four leaves, one an hour.
 create table millrace.pulse (
   slot         int2 not null,

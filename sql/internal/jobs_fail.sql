@@ -1,0 +1,36 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The failed jobs of a finish that come back later, all with one statement: what job_fail does with one, which costs three times as much
+-- where jobs are large. Returns their ids. Those that die, or are missing from the log, are left to job_fail.
+create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_slots int2[], p_outcomes jsonb, p_ordinals int[])
+returns bigint[]
+language plpgsql
+as $$
+declare
+  v_ids bigint[];
+begin
+  with put as (
+    insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
+                                  stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source,
+                                  trail, order_key, unique_name)
+    select f.due_at, f.job_id, f.created_at, f.lane, millrace.delayed_slot(p_now, f.due_at), least(f.attempt + 1, 32767), 0,
+           f.attempts_limit, 'r', f.job_kind, f.payload_args, f.stale_at, f.run_limit, f.payload_meta,
+           coalesce(decode(f.state, 'base64'), f.payload_state), f.payload_blob, f.job_tenant, f.job_ref, f.job_source,
+           millrace.trail_with(f.trail, f.attempt, 'failed', f.error, p_claim.holder, p_now), f.order_key, f.unique_name
+      from (select j.*, e.job ->> 'error' as error, e.job ->> 'state' as state,
+                   p_now + coalesce((e.job ->> 'retry_in')::interval, millrace.backoff(j.job_kind, j.attempt, random())) as due_at
+              from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+             cross join lateral (select j.*
+                                   from millrace.job j
+                                  where j.slot = any (p_slots)
+                                    and j.job_id = (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinals[e.ord]]
+                                    and j.pos = p_claim.positions[p_ordinals[e.ord]]
+                                  limit 1) j      -- the limit as in finish_at
+             where e.job ->> 'outcome' = 'failed'
+               and coalesce((e.job ->> 'retry')::boolean, true)
+               and j.attempt < j.attempts_limit) f
+    returning job_id)
+  select array_agg(p.job_id)
+    into v_ids
+    from put p;
+  return v_ids;
+end $$;
