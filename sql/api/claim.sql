@@ -21,10 +21,20 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
+declare
+  v_taken millrace.taken := millrace.claim_take(clock_timestamp(), queue, worker, max_jobs, lease_for, coalesce(with_state, true));
+  v_job   millrace.claimed_job;
 begin
-  return query
-    select *
-      from millrace.claim_at(clock_timestamp(), queue, worker, max_jobs, lease_for, coalesce(with_state, true));
+  if v_taken.jobs is null then
+    return query
+      select *
+        from millrace.claim_read(v_taken, coalesce(with_state, true));
+  else
+    -- Few jobs, or large ones, which were read already.
+    foreach v_job in array v_taken.jobs loop
+      return next v_job;
+    end loop;
+  end if;
 end $$;
 comment on function millrace.claim(text, text, int, interval, boolean) is
   'takes jobs under a lease';

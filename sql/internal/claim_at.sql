@@ -1,30 +1,40 @@
 -- SPDX-License-Identifier: PostgreSQL
--- claim with the time as an argument: takes the jobs, then reads them, all of a range at once.
+-- claim with the time as an argument.
 create or replace function millrace.claim_at(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease_for interval,
                                              p_with_state boolean)
 returns setof millrace.claimed_job
 language plpgsql
 as $$
-declare
-  v_taken millrace.taken := millrace.claim_take(p_now, p_queue, p_worker, p_max_jobs, p_lease_for, p_with_state);
-  v_job   millrace.claimed_job;
 begin
-  for i in 1 .. coalesce(cardinality(v_taken.seg), 0) loop
+  return query
+    select *
+      from millrace.claim_read(millrace.claim_take(p_now, p_queue, p_worker, p_max_jobs, p_lease_for, p_with_state), p_with_state);
+end $$;
+
+-- The jobs that a claim took, all of a range at once.
+create or replace function millrace.claim_read(p_taken millrace.taken, p_with_state boolean)
+returns setof millrace.claimed_job
+language plpgsql
+as $$
+declare
+  v_job millrace.claimed_job;
+begin
+  for i in 1 .. coalesce(cardinality(p_taken.seg), 0) loop
     return query
-      select v_taken.lease, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
+      select p_taken.lease, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
              case when p_with_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, j.lane >> 5 & 127, j.job_source,
-             j.created_at, v_taken.until, j.run_limit
+             j.created_at, p_taken.until, j.run_limit
         from millrace.job j
-       where j.slot = v_taken.seg[i] % 16
-         and j.lane = v_taken.lane
-         and (j.xid, j.pos) > (v_taken.from_xid[i], v_taken.from_pos[i])
-         and j.xid < v_taken.to_xid[i]
-         and pg_visible_in_snapshot(j.xid, v_taken.hi)
+       where j.slot = p_taken.seg[i] % 16
+         and j.lane = p_taken.lane
+         and (j.xid, j.pos) > (p_taken.from_xid[i], p_taken.from_pos[i])
+         and j.xid < p_taken.to_xid[i]
+         and pg_visible_in_snapshot(j.xid, p_taken.hi)
        order by j.lane, j.xid, j.pos
-       limit v_taken.rows[i];
+       limit p_taken.rows[i];
   end loop;
-  if v_taken.jobs is not null then
-    foreach v_job in array v_taken.jobs loop
+  if p_taken.jobs is not null then
+    foreach v_job in array p_taken.jobs loop
       return next v_job;
     end loop;
   end if;

@@ -1,26 +1,17 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Takes jobs of a queue for claim_at, which reads them: looks for a lane that has some and moves its cursor.
--- Lock order: upkeep (class 8) is never waited for here; lanes (class 7) one after the other. A lane that another claimer holds
--- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for. But never with
--- another lane in hand that turned out to be empty: two claimers would wait for each other. Then the call ends with nothing.
+-- Takes jobs of a queue; claim and claim_batch read them. Here the usual case: one priority, and no look at parts that others serve.
+-- Everything else is claim_search's.
+-- A statement costs ten microseconds and an expression one, each time: hence one statement for all that a claim has to know first.
 create or replace function millrace.claim_take(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease_for interval,
                                                p_with_state boolean)
 returns millrace.taken
 language plpgsql
 as $$
 declare
-  c_lane_lock constant int := 1297219591;
-  v_queue  millrace.queue;
-  v_worker text := coalesce(p_worker, 'pid ' || pg_backend_pid());
-  v_lease  interval;
-  v_taken  millrace.taken;
-  v_rest   int[];
-  v_lanes  int[];
-  v_busy   int;
-  v_held   boolean := false;
-  v_lane   int;
-  v_memo   text;
-  v_memo_xid xid8;
+  v_queue record;
+  v_lane  int;
+  v_taken millrace.taken;
+  v_held  boolean := false;
 begin
   -- What check_claim checks, in one expression: it is called where something is not as usual.
   if (p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
@@ -28,63 +19,51 @@ begin
       and current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text) is not true then
     perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
   end if;
-  select q.*
+  -- A session has a part of its own; but now and then it begins with any, because where there are fewer sessions than parts the
+  -- others would wait as long as those have jobs.
+  select q.parts_seen as parts, l.base, l.base = l.last as one, coalesce(p_lease_for, q.lease_time) as lease,
+         coalesce(p_worker, 'pid ' || pg_backend_pid()) as worker,
+         case when random() < 0.1 then floor(random() * q.parts_seen)::int else pg_backend_pid() end as part,
+         abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000 as upkeep,
+         current_setting('millrace.some', true) as some, current_setting('millrace.many', true) as many
     into v_queue
     from millrace.queue q
-   where q.queue_name = p_queue;
-  if not found or v_queue.paused_at is not null then
+   cross join lateral (select min(l.lane) as base, max(l.lane) as last
+                         from millrace.lane l
+                        where l.lane >= q.queue_id << 12
+                          and l.lane < (q.queue_id + 1) << 12) l
+   where q.queue_name = p_queue
+     and q.paused_at is null;
+  if not found then
     return null;
   end if;
-  if abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000 then
+  if v_queue.upkeep then
     perform millrace.upkeep_slice(p_now);
   end if;
-  v_lease := coalesce(p_lease_for, v_queue.lease_time);
-  v_lane := millrace.lane_memo(v_queue);
-  if v_lane is not null and pg_try_advisory_xact_lock(c_lane_lock, v_lane) then
-    v_taken := millrace.lane_take(p_now, v_lane, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
+  -- With several parts only where the last claim found jobs (some): a lane that turns out to be empty stays locked, and with it in hand
+  -- no other may be waited for. One job is not looked for where the last claim took more (many).
+  for i in 1 .. case when v_queue.one and (v_queue.parts = 1 or v_queue.some = v_queue.base::text) then v_queue.parts else 0 end loop
+    v_lane := v_queue.base + (v_queue.part + i) % v_queue.parts;
+    continue when not pg_try_advisory_xact_lock(1297219591, v_lane);
+    v_taken := case when pg_current_xact_id_if_assigned() is null and (p_max_jobs = 1 or (v_queue.many = v_queue.base::text) is not true) then
+                 millrace.lane_take_one(p_now, pg_sequence_last_value('millrace.seg_seq'::regclass)::int, v_lane, p_max_jobs, v_queue.worker,
+                                        v_queue.lease, p_lease_for is not null)
+               end;
+    if v_taken.n is null then
+      v_taken := millrace.lane_take(p_now, v_lane, p_max_jobs, 'r', v_queue.worker, v_queue.lease, p_lease_for is not null, p_with_state);
+      if p_max_jobs > 1 and (coalesce(v_taken.n, 0) > 1) <> (coalesce(v_queue.many, '') = v_queue.base::text) then
+        perform set_config('millrace.many', case when v_taken.n > 1 then v_queue.base::text else '' end, false);
+      end if;
+    end if;
     if v_taken.n > 0 then
       return v_taken;
+    elsif v_queue.parts = 1 then
+      return null;
     end if;
+    perform set_config('millrace.some', '', false);
     v_held := true;
-  end if;
-  v_rest := millrace.lanes_of(v_queue, pg_backend_pid());
-  while v_rest <> '{}' loop
-    -- As many as one priority has parts: usually the first that may have jobs has some, and those below need not be looked at.
-    v_lanes := v_rest;
-    if cardinality(v_rest) > 1 then
-      select f.lanes, f.memo, f.memo_xid
-        into v_lanes, v_memo, v_memo_xid
-        from millrace.lanes_first(v_queue, v_rest) f;
-    end if;
-    for i in 1 .. cardinality(v_lanes) + 1 loop
-      if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
-        if v_held then
-          return null;
-        end if;
-        perform pg_advisory_xact_lock(c_lane_lock, v_busy);
-        v_taken := millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
-        if v_taken.n > 0 then
-          return v_taken;
-        end if;
-        v_held := true;
-        v_busy := null;
-      end if;
-      exit when i > cardinality(v_lanes);
-      if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i]) then
-        v_busy := coalesce(v_busy, v_lanes[i]);
-        continue;
-      end if;
-      v_taken := millrace.lane_take(p_now, v_lanes[i], p_max_jobs, 'r', v_worker, v_lease, p_lease_for is not null, p_with_state);
-      if v_taken.n > 0 then
-        if v_memo_xid = pg_current_xact_id() then
-          perform set_config('millrace.first_lane', v_memo, false);
-        end if;
-        return v_taken;
-      end if;
-      v_held := true;
-    end loop;
-    exit when v_lanes = '{}';
-    v_rest := v_rest[array_position(v_rest, v_lanes[cardinality(v_lanes)]) + 1 :];
+    exit;
   end loop;
-  return null;
+  return millrace.claim_search(p_now, p_queue, v_queue.worker, p_max_jobs, v_queue.lease, p_lease_for is not null, p_with_state, v_queue.part,
+                               v_held);
 end $$;

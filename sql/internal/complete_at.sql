@@ -14,21 +14,8 @@ begin
     -- The usual case, in one update: the whole batch, nothing finished before.
     perform millrace.at_home();
     v_key := millrace.lease_parts(p_lease);
-    update millrace.claim k
-       set open_n = 0,
-           done_n = k.n,
-           run_us = k.n * (date_part('epoch', p_now - k.claimed_at) * 1e6)::bigint,
-           status = 'd',
-           finished_at = p_now
-     where k.slot = v_key.slot
-       and k.lane = v_key.lane
-       and k.no = v_key.no
-       and k.token = v_key.token
-       and k.status = 'r'
-       and k.outcome is null
-    returning k.n
-      into v_n;
-    if found then
+    v_n := millrace.complete_all(p_now, v_key.slot, v_key.lane, v_key.no, v_key.token);
+    if v_n is not null then
       return v_n;
     end if;
   end if;

@@ -32,3 +32,37 @@ all_taken()
     sql "insert into taken select id from millrace.claim('q', lease_for => '1 hour', max_jobs => 100)" >/dev/null
     [ "$(sql "select millrace.depth('q')")" -eq 0 ]
 }
+
+@test "jobs that a transaction has not committed are not walked by each claim" {
+    local out
+    sql "select millrace.set_queue('q', '{}')" >/dev/null
+    sql "select count(*) from millrace.claim('q')" >/dev/null
+    { echo "begin; select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[50000]), 'q');"; wait_for_file "$MR_SCRATCH/end"; echo "rollback;"; } |
+        psql -X -q -A -t >"$MR_SCRATCH/bulk" &
+    wait_until 20 grep -q 50000 "$MR_SCRATCH/bulk"
+    # One job behind them, then nothing; with one and with many asked for.
+    sql "select millrace.enqueue('k', queue => 'q'), millrace.enqueue('k', queue => 'q')" >/dev/null
+    out=$(psql -X -q -A -t <<'SQL'
+select sum(idx_tup_read) as before from pg_stat_user_indexes where relname ~ '^job_' \gset
+select count(*) from millrace.claim('q');
+select count(*) from millrace.claim('q', max_jobs => 10);
+select count(*) from millrace.claim('q');
+select count(*) from millrace.claim('q', max_jobs => 10);
+select pg_stat_force_next_flush();
+select sum(idx_tup_read) - :before < 1000 from pg_stat_user_indexes where relname ~ '^job_';
+SQL
+    )
+    touch "$MR_SCRATCH/end"
+    wait
+    echo "$out"
+    [ "$(tr '\n' ' ' <<<"$out")" = '1 1 0 0  t ' ]
+}
+
+wait_for_file()
+{
+    local i
+    for ((i = 0; i < 600; i++)); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.1
+    done
+}

@@ -256,4 +256,15 @@ select t.refused(format('select millrace.requeue(%L, %s, %s)', :'lease', :id, v)
 select is(t.all_rows(), :'before', 'all this has written nothing');
 select is(millrace.complete_at(t.at('1 second'), :'lease', null, null), 2, 'after all this the lease is as good as before');
 
+-- Leases: the largest parts there can be, and what only looks like one.
+select is(millrace.lease_parts('15.2147483647.999999999999999999.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0')::text,
+          '(15,2147483647,999999999999999999,0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0)', 'the largest lease');
+select t.refused(format('select millrace.complete(%L)', v), 'MR001', 'lease')
+  from unnest(array['', '.', '...', '1.2.3', '1.2147483648.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '1.99999999999.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0',
+                    '1.1.99999999999999999999.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '99999.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0',
+                    '-1.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '1.1e3.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '01.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0',
+                    ' 1.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '1.1.1.0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0', '1.1.1.0f1e2d3c4b5a69788796a5b4c3d2e1f0',
+                    '1.1.1.{0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0}', '1.1.1.0f1e2d3-c4b5a-6978-8796-a5b4c3d2e1f0', '1.1.1.zf1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0',
+                    '1.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0.', '١.1.1.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', repeat('1', 100000)]) v;
+
 select * from finish();
