@@ -3,7 +3,7 @@
 -- driver runs this file at the start of each of its sessions.
 prepare millrace_claim (text, int) as
   select c.lease, c.id, c.attempt, c.kind, c.args, c.priority, c.created_at, c.lease_until
-    from millrace.claim($1, 'bench' || pg_backend_pid(), $2, '10 minutes') c;
+    from millrace.claim($1, 'bench' || pg_backend_pid(), $2) c;
 
 prepare millrace_complete (text) as
   select millrace.complete($1);

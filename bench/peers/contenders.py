@@ -47,7 +47,7 @@ CONTENDERS = (
     Contender(
         "millrace", "Millrace", "millrace", "postgresql", ROWS,
         ("`millrace bench`, the library's worker with its defaults but for the claim size; bulk enqueue with "
-         "`enqueue_many`; idle workers woken by NOTIFY",
+         "`enqueue_many`; idle workers woken by NOTIFY; the best drain with a part for each worker",
          "one by one: `claim` and `complete` on a queue of 8 parts, with the textbook's C driver; served: `millrace work --exec` with "
          "16 jobs at once, which claims for all of them, and a handler in another process"),
     ),

@@ -219,7 +219,11 @@ class Millrace(Peer):
         self.echo = os.path.abspath(os.path.join(build, "bench", "echo"))
 
     def scout(self, candidate):
-        return self.bench("drain", jobs=self.sizes.jobs // SCOUT_PART, batch=candidate[0], workers=candidate[1])["rate"]
+        return self.drained(self.sizes.jobs // SCOUT_PART, candidate)
+
+    def drained(self, jobs, candidate):
+        """With a part for each worker: a part is claimed from by one at a time."""
+        return self.bench("drain", jobs=jobs, batch=candidate[0], workers=candidate[1], parts=candidate[1])["rate"]
 
     def bench(self, mode, **options):
         words = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), str(value))]
@@ -227,10 +231,8 @@ class Millrace(Peer):
         return next(run for run in told["runs"] if run["mode"] == mode and run["contender"] == "millrace")
 
     def step_enqueue(self):
-        jobs, (batch, workers) = self.sizes.jobs, self.best
-        written = self.bench("enqueue", jobs=jobs, chunk=self.sizes.chunk)
-        drained = self.bench("drain", jobs=jobs, batch=batch, workers=workers)
-        return {"enqueue": written["rate"], "drain_best": drained["rate"]}
+        written = self.bench("enqueue", jobs=self.sizes.jobs, chunk=self.sizes.chunk)
+        return {"enqueue": written["rate"], "drain_best": self.drained(self.sizes.jobs, self.best)}
 
     def step_drain(self):
         return {"drain": self.bench("drain", jobs=self.sizes.jobs, batch=self.sizes.batch)["rate"]}

@@ -241,4 +241,13 @@ select is((select count(*) filter (where c.reloptions @> '{autovacuum_vacuum_ins
             where c.relnamespace = 'millrace'::regnamespace
               and c.relname ~ '^(job|claim|result|tally)_\d+$'
               and c.relkind = 'r'), 64::bigint, 'autovacuum leaves the ring alone');
+select is((select count(*)
+             from pg_attribute a
+             join pg_class c on c.oid = a.attrelid
+            where c.relnamespace = 'millrace'::regnamespace
+              and c.relkind in ('r', 'p')
+              and a.attname ~ '^payload_|^trail$'
+              and a.attcompression <> case when 'lz4' = any (s.enumvals) then 'l' else '' end::"char"), 0::bigint, 'payloads are compressed with lz4')
+  from pg_settings s
+ where s.name = 'default_toast_compression';
 select * from finish();
