@@ -274,7 +274,9 @@ static void set_up(PGconn *conn)
         seed ^= seed << 17;
         soak.noise[i] = (unsigned char)seed;
     }
-    db_run(conn, "select millrace.set_queue('soak', '{\"retention\": \"2 minutes\"}')");
+    // A part for each worker: a part is claimed from by one at a time.
+    db_run(conn,
+           "select millrace.set_queue('soak', '{\"retention\": \"2 minutes\", \"parts\": 2}')");
     db_run(conn, "select millrace.set_retry('soak', 5, '2 seconds', 2.0, '1 minute', 0.2)");
 }
 

@@ -2,7 +2,7 @@
 """Draws and judges the samples of a soak: soak.py SAMPLES CHART. Status 0: flat, 1: not, 2: broken.
 
 Flat: the straight line that fits disk and p99 best over the last two thirds of the time changes by at most 5 % of its
-middle between its ends."""
+middle between its ends. Beside the change stands its standard error: a line through noise is not level either."""
 
 import json
 import sys
@@ -43,6 +43,17 @@ def change(samples, member):
     offset, slope = fit(points)
     middle = offset + slope * (points[0][0] + points[-1][0]) / 2
     return slope * (points[-1][0] - points[0][0]) / middle if middle else 0.0
+
+
+def doubt(samples, member):
+    """The standard error of that change: what the noise of the samples alone would make of it."""
+    points = [(sample["at_s"], sample[member]) for sample in samples]
+    offset, slope = fit(points)
+    mean_x = sum(x for x, _ in points) / len(points)
+    middle = offset + slope * mean_x
+    residue = sum((y - offset - slope * x) ** 2 for x, y in points) / max(len(points) - 2, 1)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return (residue / spread) ** 0.5 * (points[-1][0] - points[0][0]) / middle if spread and middle else 0.0
 
 
 def text(x, y, content, anchor="start", size=12, fill=QUIET, weight="normal"):
@@ -93,7 +104,7 @@ def chart(samples):
 def report(samples):
     """Prints a line for each figure; true when all that has to be is flat."""
     part, good = settled(samples), True
-    print(f"{'over the last two thirds':28}{'mean':>12}{'least':>12}{'most':>12}{'change':>9}")
+    print(f"{'over the last two thirds':28}{'mean':>12}{'least':>12}{'most':>12}{'change':>9}{'error':>8}")
     for title, member, divisor, unit, judged in PANELS + [
             ("Completed", "completed_s", 1, " jobs/s", False), ("Client's memory", "client_bytes", 1e6, " MB", False)]:
         values = [sample[member] / divisor for sample in part]
@@ -101,7 +112,7 @@ def report(samples):
         flat = not judged or abs(moved) <= FLAT
         good = good and flat
         print(f"{title + (',' + unit if unit else ''):28}{shown(sum(values) / len(values)):>12}{shown(min(values)):>12}"
-              f"{shown(max(values)):>12}{moved:>+9.1%}{'' if not judged else '  flat' if flat else '  NOT FLAT'}")
+              f"{shown(max(values)):>12}{moved:>+9.1%}{doubt(part, member):>8.1%}{'' if not judged else '  flat' if flat else '  NOT FLAT'}")
     return good
 
 

@@ -12,7 +12,9 @@ declare
 begin
   if p_ids is null and p_result is null then
     -- The usual case, in one update: the whole batch, nothing finished before.
-    perform millrace.at_home();
+    if (current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text) is not true then
+      perform millrace.at_home();
+    end if;
     v_key := millrace.lease_parts(p_lease);
     v_n := millrace.complete_all(p_now, v_key.slot, v_key.lane, v_key.no, v_key.token);
     if v_n is not null then
