@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The failed jobs of a finish that come back later, all with one statement: what job_fail does with one, which costs three times as much
--- where jobs are large. Returns their ids. Those that die, or are missing from the log, are left to job_fail.
+-- The failed jobs of a finish that come back later, all with one statement: what job_fail does with one, without a function
+-- and an insert for each of them. Returns their ids. Those that die, or are missing from the log, are left to job_fail.
 create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_slots int2[], p_outcomes jsonb, p_ordinals int[])
 returns bigint[]
 language plpgsql

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Moves the cursor of one lane: the heart of the claim log. Returns what it took; claim_at reads the jobs.
+-- Moves the cursor of one lane: the heart of the claim log. Returns what it took; claim_read and claim_batch read the jobs.
 --   p_mode r: takes up to p_max jobs under a lease
 --          t: takes nothing; appends a cursor that has skipped what is exhausted (a tick)
 --          p: takes up to p_max jobs and forgets them (purge)
