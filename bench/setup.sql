@@ -20,16 +20,19 @@ as $$
 $$;
 
 -- Enqueues p_count jobs, p_chunk a transaction. Segments are closed on the way as a daemon would do it.
+-- Light jobs have a row of the log each, which is the worst case (a call with states makes no packs); heavy ones are what users have.
 create procedure bench.fill(p_queue text, p_count bigint, p_chunk int, p_heavy boolean, p_priority int = 50)
 language plpgsql
 as $$
 declare
   v_args jsonb[] := case when p_heavy then bench.payload(p_chunk) else bench.empty_args(p_chunk) end;
+  v_state bytea[] := case when not p_heavy then array_fill(null::bytea, array[p_chunk]) end;
   v_left bigint := p_count;
   v_n    bigint := 0;
 begin
   while v_left > 0 loop
-    perform count(*) from millrace.enqueue_many('bench', v_args[1:least(v_left, p_chunk)], p_queue, p_priority);
+    perform count(*) from millrace.enqueue_many('bench', v_args[1:least(v_left, p_chunk)], p_queue, p_priority, null,
+                                                v_state[1:least(v_left, p_chunk)]);
     commit;
     v_left := v_left - p_chunk;
     v_n := v_n + p_chunk;

@@ -15,7 +15,7 @@ begin
       from (values
         ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'health'),
         ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'),
-        ('millrace_reader',   'job_standing'), ('millrace_reader', 'worker_list'),      -- called by the views
+        ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'complete'),
         ('millrace_worker',   'complete_many'),

@@ -40,14 +40,8 @@ begin
       select null::text, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
              case when v_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, null::int, j.job_source,
              j.created_at, null::timestamptz, j.run_limit
-        from millrace.job j
-       where j.slot = v_taken.seg[i] % 16
-         and j.lane = v_taken.lane
-         and (j.xid, j.pos) > (v_taken.from_xid[i], v_taken.from_pos[i])
-         and j.xid < v_taken.to_xid[i]
-         and pg_visible_in_snapshot(j.xid, v_taken.hi)
-       order by j.lane, j.xid, j.pos
-       limit v_taken.rows[i];
+        from millrace.range_jobs(v_taken.seg[i] % 16, v_taken.lane, v_taken.from_xid[i], v_taken.from_pos[i], v_taken.to_xid[i],
+                                 v_taken.hi, v_taken.rows[i]) j;
   end loop;
   if v_taken.jobs is not null then
     foreach v_row in array v_taken.jobs loop

@@ -51,11 +51,14 @@ begin
     insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
                                   holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                   payload_result, job_tenant, job_ref, job_source, trail)
-    select f.finished_at, f.finished_at + f.retention_time, j.job_id, j.created_at, f.queue_id, j.lane,
+    select f.finished_at, f.finished_at + f.retention_time, case when j.pack_n is null then j.job_id else j.at end, j.created_at, f.queue_id, j.lane,
            millrace.archive_slot($1, f.finished_at + f.retention_time), j.attempt, j.attempts_limit, f.letter, f.holder, f.claimed_at,
-           j.job_kind, j.payload_args, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant,
-           j.job_ref, j.job_source, j.trail
-      from millrace.job_%1$s j
+           j.job_kind, case when j.pack_n is null then j.payload_args else j.pack[j.at - j.pos + j.pack_n] end, j.run_limit, j.payload_meta,
+           j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+      from (select j.*, generate_series(j.pos - coalesce(j.pack_n, 1) + 1, j.pos) as at
+              from millrace.job_%1$s j
+             where j.ctid >= '(%2$s,0)'::tid
+               and j.ctid < '(%3$s,0)'::tid) j
       join (select p.lane, p.pos, p.holder, p.claimed_at, p.finished_at, p.queue_id, p.retention_time,
                    case when p.outcome is null then 'c' else substr(p.outcome, p.ord, 1) end::"char" as letter
               from (select k.lane, k.holder, k.claimed_at, k.finished_at, k.outcome, q.queue_id, q.retention_time,
@@ -66,11 +69,9 @@ begin
                        and k.last_seg >= $2
                        and k.status in ('d', 'l')
                        and q.retention_time > $3
-                       and k.finished_at + q.retention_time > $1) p) f on f.lane = j.lane and f.pos = j.pos
-      left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
-     where j.ctid >= '(%2$s,0)'::tid
-       and j.ctid < '(%3$s,0)'::tid
-       and f.letter in ('c', 'x') $sql$,
+                       and k.finished_at + q.retention_time > $1) p) f on f.lane = j.lane and f.pos = j.at
+      left join millrace.result r on r.job_id = case when j.pack_n is null then j.job_id else j.at end and r.pos = j.at
+     where f.letter in ('c', 'x') $sql$,
     p_segment.seg % 16, p_from, least(p_to, 4294967294))
     using p_now, p_segment.seg, p_keep;
   get diagnostics v_n = row_count;

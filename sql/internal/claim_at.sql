@@ -22,16 +22,10 @@ begin
   for i in 1 .. coalesce(cardinality(p_taken.seg), 0) loop
     return query
       select p_taken.lease, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
-             case when p_with_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, j.lane >> 5 & 127, j.job_source,
+             case when p_with_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, p_taken.lane >> 5 & 127, j.job_source,
              j.created_at, p_taken.until, j.run_limit
-        from millrace.job j
-       where j.slot = p_taken.seg[i] % 16
-         and j.lane = p_taken.lane
-         and (j.xid, j.pos) > (p_taken.from_xid[i], p_taken.from_pos[i])
-         and j.xid < p_taken.to_xid[i]
-         and pg_visible_in_snapshot(j.xid, p_taken.hi)
-       order by j.lane, j.xid, j.pos
-       limit p_taken.rows[i];
+        from millrace.range_jobs(p_taken.seg[i] % 16, p_taken.lane, p_taken.from_xid[i], p_taken.from_pos[i], p_taken.to_xid[i],
+                                 p_taken.hi, p_taken.rows[i]) j;
   end loop;
   if p_taken.jobs is not null then
     foreach v_job in array p_taken.jobs loop

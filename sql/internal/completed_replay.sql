@@ -12,7 +12,7 @@ begin
   perform pg_current_xact_id();
   insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, run_limit, payload_meta, payload_state,
                             payload_blob, job_tenant, job_ref, job_source)
-  select o.pos, o.pos, p_now, (o.lane & ~31) + o.pos % p_queue.part_count, o.attempts_limit, o.job_kind, o.payload_args, o.run_limit,
+  select o.pos, o.pos, p_now, (o.lane & ~31) + (o.pos >> 5) % p_queue.part_count, o.attempts_limit, o.job_kind, o.payload_args, o.run_limit,
          o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant, o.job_ref, 'replay'
     from (select nextval('millrace.pos_seq') as pos, s.*
             from (select j.lane, j.attempts_limit, j.job_kind, j.payload_args, j.run_limit, j.payload_meta, j.payload_state,
@@ -27,9 +27,9 @@ begin
                              and k.finished_at >= p_since
                              and k.finished_at < p_until
                              and coalesce(substr(k.outcome, u.ord::int, 1), 'c') = 'c') k
-                    join millrace.job j on j.job_id = k.job_id and j.pos = k.pos
-                   where p_kind is null
-                      or j.job_kind = p_kind
+                   cross join lateral millrace.job_rows(k.job_id) j
+                   where j.pos = k.pos
+                     and (p_kind is null or j.job_kind = p_kind)
                    union all
                   select a.lane, a.attempts_limit, a.job_kind, a.payload_args, a.run_limit, a.payload_meta, a.payload_state, a.payload_blob,
                          a.job_tenant, a.job_ref, a.finished_at, a.job_id
@@ -38,7 +38,7 @@ begin
                      and a.outcome = 'c'
                      and a.finished_at >= p_since
                      and a.finished_at < p_until
-                     and not exists (select from millrace.job j where j.slot >= 0 and j.job_id = a.job_id)      -- not yet truncated: see above
+                     and not exists (select from millrace.job_rows(a.job_id) j where j.slot >= 0)      -- not yet truncated: see above
                      and (p_kind is null or a.job_kind = p_kind)
                    order by finished_at, job_id) s) o;
   get diagnostics v_n = row_count;

@@ -44,7 +44,7 @@ begin
   else
     insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
                               payload_state, payload_blob, job_tenant, job_ref, job_source)
-    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + v_job.job_id % v_queue.part_count, v_job.attempts_limit, p_kind, p_args,
+    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + (v_job.job_id >> 5) % v_queue.part_count, v_job.attempts_limit, p_kind, p_args,
             p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;

@@ -124,7 +124,7 @@ begin
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
                                 payload_state, payload_blob, job_tenant, job_ref)
-      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + n.pos % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
+      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + (n.pos >> 5) % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
              n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref
         from new n
        where n.due is null

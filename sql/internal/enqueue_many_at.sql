@@ -11,12 +11,16 @@ declare
   v_limit int;
   v_xid   xid8;
   v_seg   int;
+  v_pack  int;
 begin
   perform millrace.at_home();
   if p_args is null then
     perform millrace.refuse('args must not be null', 'Pass an array; an empty one is fine.');
   end if;
   perform millrace.check_job('', p_kind, '{}', p_queue, p_priority, p_run_at, null, null, null, null, null, null, null, null);
+  if array_ndims(p_args) > 1 or array_lower(p_args, 1) <> 1 then
+    p_args := array(select unnest(p_args));
+  end if;
   if array_position(p_args, null) is not null then
     perform millrace.refuse(format('args[%s] must not be null', array_position(p_args, null)), 'Pass ''{}'' for a job without arguments.');
   end if;
@@ -60,15 +64,34 @@ begin
     return query
       insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, payload_state,
                                 payload_blob)
-      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + p.pos % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob
+      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob
         from (select nextval('millrace.pos_seq') as pos, u.args, u.state, u.blob
                 from unnest(p_args, p_state, p_blob) u(args, state, blob)) p
       returning job_id;
     return;
   end if;
+  v_pack := millrace.pack_size(p_args, v_queue.part_count);
+  if v_pack > 1 then
+    return query
+      with put as (
+        insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, pack_n, job_kind, pack)
+        select v_xid, p.first_id + p.n - 1, p.first_id + p.n - 1, p_now, v_seg, v_lane + (p.first_id >> 5) % v_queue.part_count, v_seg % 16,
+               v_limit, p.n, p_kind, p.pack
+          from (select nextval('millrace.pos_seq') as first_id, least(v_pack, cardinality(s.slice) - g + 1) as n,
+                       s.slice[g : g + v_pack - 1] as pack
+                  from (select p_args[1 : cardinality(p_args)] as flat
+                        offset 0) w      -- a variable's array is not flat, and would be made so for each part
+                 cross join lateral millrace.array_parts(w.flat, 256 * v_pack) m
+                 cross join lateral millrace.array_parts(m.slice, 16 * v_pack) s
+                 cross join lateral generate_series(1, cardinality(s.slice), v_pack) g) p
+        returning pos, pack_n)
+      select generate_series(put.pos - put.pack_n + 1, put.pos)
+        from put;
+    return;
+  end if;
   return query
     insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args)
-    select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + p.pos % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a
+    select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a
       from (select nextval('millrace.pos_seq') as pos, a
               from unnest(p_args) a) p
     returning job_id;

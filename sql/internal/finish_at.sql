@@ -8,6 +8,8 @@ declare
   c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'delay', 'state', 'blob', 'clear'];
   v_claim    millrace.claim;
   v_slots    int2[];
+  v_ids      bigint[];
+  v_positions bigint[];
   v_ordinals int[];
   v_failed   bigint[];
   v_marks    text;
@@ -53,6 +55,8 @@ begin
       where e ->> 'outcome' = 'failed'
         and e ->> 'retry_in' is not null;
     v_slots := millrace.held_slots(v_claim);
+    v_positions := v_claim.positions;      -- unfolded once, not for each job
+    v_ids := coalesce(v_claim.job_ids, v_positions);
     v_failed := millrace.jobs_fail(p_now, v_claim, v_slots, p_outcomes, v_ordinals);
     v_marks := coalesce((select string_agg(case when f.id is null then 'c' else 'f' end, '' order by e.ord)
                            from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
@@ -66,13 +70,14 @@ begin
              array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear, h.job as held, h.pos
         from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
         left join unnest(v_failed) f(id) on f.id = (e.job ->> 'id')::bigint
+       cross join lateral (select v_ids[v_ordinals[e.ord]] as id, v_positions[v_ordinals[e.ord]] as pos
+                           offset 0) w
         left join lateral (select j as job, j.pos
-                             from millrace.job j
+                             from millrace.job_rows(w.id) j
                             where e.job ->> 'outcome' <> 'completed'
                               and f.id is null
                               and j.slot = any (v_slots)
-                              and j.job_id = (coalesce(v_claim.job_ids, v_claim.positions))[v_ordinals[e.ord]]
-                              and j.pos = v_claim.positions[v_ordinals[e.ord]]
+                              and j.pos = w.pos
                             limit 1) h on true      -- with the limit it is looked up for each: a join would be planned for an empty log
        where millrace.outcome_is_plain(e.job) is not true
          and f.id is null

@@ -5,17 +5,19 @@ returns millrace.job
 language plpgsql
 as $$
 declare
-  v_job millrace.job;
+  v_id    bigint := (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinal];
+  v_pos   bigint := p_claim.positions[p_ordinal];
+  v_slots int2[] := millrace.held_slots(p_claim);
+  v_job   millrace.job;
 begin
   select j.*
     into v_job
-    from millrace.job j
-   where j.slot = any (millrace.held_slots(p_claim))
-     and j.job_id = (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinal]
-     and j.pos = p_claim.positions[p_ordinal];
+    from millrace.job_rows(v_id) j
+   where j.slot = any (v_slots)
+     and j.pos = v_pos;
   if not found then
     raise exception using errcode = 'data_corrupted',
-      message = format('job %s is missing from the log', (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinal]),
+      message = format('job %s is missing from the log', v_id),
       hint = 'The tables of schema millrace were changed by hand, or the storage is damaged. Run "millrace doctor".';
   end if;
   return v_job;

@@ -31,9 +31,8 @@ begin
   if p_pos is not null then
     select j.*
       into v_job
-      from millrace.job j
+      from millrace.job_rows(p_id) j
      where j.slot = p_slot
-       and j.job_id = p_id
        and j.pos = p_pos;
   else
     delete from millrace.delayed d

@@ -13,9 +13,8 @@ begin
          case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, p_rank, j.job_source, j.created_at, p_until,
          j.run_limit
     into v_job
-    from millrace.job j
+    from millrace.job_rows(p_id) j
    where j.slot = p_slot
-     and j.job_id = p_id
      and j.pos = p_pos;
   perform length(v_job.args::text), length(v_job.meta::text), length(v_job.tenant || ''), length(v_job.ref || '');
   perform get_byte(v_job.state, 0) where length(v_job.state) > 0;

@@ -10,16 +10,18 @@ declare
   v_trail    jsonb;
 begin
   perform millrace.at_home();
-  select to_jsonb(v)
+  select to_jsonb(v) - 'row_id'
     into v_story
-    from millrace.jobs v
+    from millrace.job_list v
    where v.id = p_id
+     and v.row_id >= p_id
+     and v.row_id <= p_id | 31
    limit 1;
   if v_story is null then
     perform millrace.refuse_unknown(format('there is no job %s', coalesce(p_id::text, 'null')),
       'Check the id; finished jobs are forgotten after their queue''s retention.');
   end if;
-  v_trail := coalesce((select j.trail from millrace.job j where j.job_id = p_id order by j.pos desc limit 1), '[]');
+  v_trail := coalesce((select j.trail from millrace.job_rows(p_id) j order by j.pos desc limit 1), '[]');
   v_trail := coalesce((select d.trail from millrace.delayed d where d.job_id = p_id limit 1), v_trail);
   v_trail := coalesce((select d.trail from millrace.dead d where d.job_id = p_id limit 1), v_trail);
   select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
@@ -34,9 +36,8 @@ begin
                       order by t ->> 'at' desc
                       limit 1))) order by j.pos), '[]')
     into v_attempts
-    from millrace.job j
-   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
-   where j.job_id = p_id;
+    from millrace.job_rows(p_id) j
+   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s;
   -- Not jsonb_strip_nulls: it would reach into args and meta.
   v_story := (select jsonb_object_agg(e.key, e.value) from jsonb_each(v_story) e where e.value <> 'null');
   return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)

@@ -6,7 +6,9 @@ returns bigint[]
 language plpgsql
 as $$
 declare
-  v_ids bigint[];
+  v_positions bigint[] := p_claim.positions;      -- unfolded once, not for each job
+  v_held      bigint[] := coalesce(p_claim.job_ids, v_positions);
+  v_ids       bigint[];
 begin
   with put as (
     insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
@@ -19,11 +21,12 @@ begin
       from (select j.*, e.job ->> 'error' as error, e.job ->> 'state' as state,
                    p_now + coalesce((e.job ->> 'retry_in')::interval, millrace.backoff(j.job_kind, j.attempt, random())) as due_at
               from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
+             cross join lateral (select v_held[p_ordinals[e.ord]] as id, v_positions[p_ordinals[e.ord]] as pos
+                                 offset 0) w
              cross join lateral (select j.*
-                                   from millrace.job j
+                                   from millrace.job_rows(w.id) j
                                   where j.slot = any (p_slots)
-                                    and j.job_id = (coalesce(p_claim.job_ids, p_claim.positions))[p_ordinals[e.ord]]
-                                    and j.pos = p_claim.positions[p_ordinals[e.ord]]
+                                    and j.pos = w.pos
                                   limit 1) j      -- the limit as in finish_at
              where e.job ->> 'outcome' = 'failed'
                and coalesce((e.job ->> 'retry')::boolean, true)

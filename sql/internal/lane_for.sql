@@ -5,7 +5,7 @@ returns int
 language plpgsql
 as $$
 begin
-  return (p_lane & ~31) + (select p_pos % q.part_count
+  return (p_lane & ~31) + (select (p_pos >> 5) % q.part_count
                              from millrace.queue q
                             where q.queue_id = p_lane >> 12);
 end $$;

@@ -8,12 +8,5 @@ declare
   v_first millrace.taken := millrace.lane_take(p_now, p_lane, 1, 'o', null, null, false, false);
 begin
   return (select coalesce(j.ready_at, j.created_at)
-            from millrace.job j
-           where j.slot = v_first.seg[1] % 16
-             and j.lane = p_lane
-             and (j.xid, j.pos) > (v_first.from_xid[1], v_first.from_pos[1])
-             and j.xid < v_first.to_xid[1]
-             and pg_visible_in_snapshot(j.xid, v_first.hi)
-           order by j.lane, j.xid, j.pos
-           limit 1);
+            from millrace.range_jobs(v_first.seg[1] % 16, p_lane, v_first.from_xid[1], v_first.from_pos[1], v_first.to_xid[1], v_first.hi, 1) j);
 end $$;

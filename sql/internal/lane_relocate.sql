@@ -22,6 +22,7 @@ begin
     return 0;
   end if;
   v_hi := millrace.snapshot();
+  perform millrace.pack_open(v_cur.last_seg % 16, array[v_cur.last_pos]);      -- a pack that was taken in part
   for v_seg in millrace.floor_seg(pg_snapshot_xmin(v_cur.lo)) .. v_open - 1 loop
     begin
       update millrace.job j

@@ -130,30 +130,14 @@ begin
                                         p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
                              end) as jobs
               into v_found
-              from (select *
-                      from millrace.job j
-                     where j.slot = v_seg % 16
-                       and j.lane = p_lane
-                       and (j.xid, j.pos) > (v_from_xid, v_from_pos)
-                       and j.xid < v_range.to_xid[i]
-                       and pg_visible_in_snapshot(j.xid, v_hi)
-                     order by j.lane, j.xid, j.pos
-                     limit v_limit) j;
+              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit) j;
           else
             select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd
               into v_found
-              from (select *
-                      from millrace.job j
-                     where j.slot = v_seg % 16
-                       and j.lane = p_lane
-                       and (j.xid, j.pos) > (v_from_xid, v_from_pos)
-                       and j.xid < v_range.to_xid[i]
-                       and pg_visible_in_snapshot(j.xid, v_hi)
-                     order by j.lane, j.xid, j.pos
-                     limit v_limit) j;
+              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit) j;
           end if;
           exit when v_found.n = 0;
           exit windows when p_mode = 't';

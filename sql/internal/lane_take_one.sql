@@ -46,13 +46,15 @@ begin
     v_cur.last_xid := pg_snapshot_xmax(v_cur.win_hi);
     v_cur.last_pos := -1;
   end if;
-  select j.xid, j.pos, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.job_source, j.created_at, j.run_limit,
-         j.xid >= pg_snapshot_xmax(v_cur.win_hi) as next,
+  select j.xid, a.at as pos, case when j.pack_n is null then j.job_id else a.at end as job_id, j.attempt, j.attempts_limit, j.job_kind,
+         case when j.pack_n is null then j.payload_args else j.pack[a.at - j.pos + j.pack_n] end as payload_args,
+         j.job_source, j.created_at, j.run_limit, j.xid >= pg_snapshot_xmax(v_cur.win_hi) as next,
          date_part('epoch', p_now - coalesce(j.ready_at, j.created_at)) * 1e6 as wait_us,
          concat('%1$s.', p_lane, '.', v_cur.no, '.', v_cur.token) as lease, p_now + p_lease as until,
          coalesce(pg_column_size(j.payload_args), 0) >= 1500      -- c_large of lane_take
          or num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) > 0
-         or p_max > 1 and (pg_snapshot_xmin(s.seen) < pg_snapshot_xmax(s.seen)
+         or p_max > 1 and (a.at < j.pos
+                           or pg_snapshot_xmin(s.seen) < pg_snapshot_xmax(s.seen)
                            or exists (select
                                         from millrace.job_%1$s n
                                        where n.lane = p_lane
@@ -61,6 +63,11 @@ begin
     into v_job
     from (select case when pg_snapshot_xmin(v_cur.win_hi) = pg_snapshot_xmax(v_cur.win_hi) then v_cur.snap else v_cur.win_hi end as seen) s,
          millrace.job_%1$s j
+   cross join lateral (select case
+                                when j.pack_n is null then j.pos
+                                when j.xid = v_cur.last_xid then greatest(j.pos - j.pack_n, v_cur.last_pos) + 1
+                                else j.pos - j.pack_n + 1
+                              end as at) a
    where v_cur.last_xid >= v_cur.start
      and j.lane = p_lane
      and (j.xid, j.pos) > (v_cur.last_xid, v_cur.last_pos)

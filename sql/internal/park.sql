@@ -26,12 +26,14 @@ begin
       if not found then
         return false;
       end if;
+      perform millrace.pack_open(p_segment.seg % 16, v_claim.positions);
+      -- Without a word of the lane: with one the index on lanes looks better, and it is walked for each job.
       update millrace.job j
          set slot = -1
+        from unnest(coalesce(v_claim.job_ids, v_claim.positions), v_claim.positions) u(job_id, pos)
        where j.slot = p_segment.seg % 16
-         and j.lane = v_lane
-         and j.job_id = any (coalesce(v_claim.job_ids, v_claim.positions))
-         and j.pos = any (v_claim.positions);
+         and j.job_id = u.job_id
+         and j.pos = u.pos;
       update millrace.claim k
          set slot = -1,
              win_lo = null,
@@ -91,10 +93,10 @@ begin
   loop
     perform millrace.archive_parked(p_now, v_claim);
     delete from millrace.job j
+     using unnest(coalesce(v_claim.job_ids, v_claim.positions), v_claim.positions) u(job_id, pos)
      where j.slot = -1
-       and j.lane = v_claim.lane
-       and j.job_id = any (coalesce(v_claim.job_ids, v_claim.positions))
-       and j.pos = any (v_claim.positions);
+       and j.job_id = u.job_id
+       and j.pos = u.pos;
     delete from millrace.claim k
      where k.slot = -1
        and k.lane = v_claim.lane

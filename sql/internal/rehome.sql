@@ -15,17 +15,24 @@ declare
 begin
   perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
   perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
-  perform setval('millrace.pos_seq', greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
+  -- The first of a block of positions: 1, 33, 65 and so on.
+  perform setval('millrace.pos_seq', 1 + (~31 & greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
-                                              (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1));
+                                              (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1)));
   -- A row was delivered when its lane's cursor has passed it; all that is compared comes from the dump, so it is of one history.
   create temporary table millrace_rehome on commit drop as
   select j.*, f.letter, f.holder, f.claimed_at, f.finished_at,
          row_number() over (order by f.letter = 'o' desc nulls last, j.in_window desc, j.log_seg, j.xid, j.pos) as ord
     from (select j.*, c.no is not null and pg_visible_in_snapshot(j.xid, c.hi) as in_window, c.lo, c.last_seg, c.last_xid, c.last_pos,
                  case when j.slot < 0 then j.seg else v_open - (v_open - j.slot) % 16 end as log_seg
-            from millrace.job j
+            from (select j.xid, p.at as pos, case when j.pack_n is null then j.job_id else p.at end as job_id, j.created_at, j.seg, j.lane, j.slot,
+                         j.attempt, j.lost, j.attempts_limit, j.job_kind,
+                         case when j.pack_n is null then j.payload_args else j.pack[p.at - j.pos + j.pack_n] end as payload_args, j.ready_at,
+                         j.stale_at, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.job_source,
+                         j.trail, j.order_key, j.unique_name
+                    from millrace.job j
+                   cross join lateral generate_series(j.pos - coalesce(j.pack_n, 1) + 1, j.pos) p(at)) j
             left join (select l as lane, (millrace.lane_cursor(l, v_open)).*
                          from millrace.lanes_all() l) c on c.lane = j.lane) j
     left join (select k.lane, u.pos, k.holder, k.claimed_at, k.finished_at,

@@ -28,7 +28,7 @@ begin
     from millrace.segments_live();
   if v_last.seg = v_seg - 1 and v_live < 15 then
     -- By size only while half the ring is free: the rest belongs to age, so that retention always fits.
-    v_due := v_live < 8 and (pg_sequence_last_value('millrace.pos_seq'::regclass) - v_last.closed_pos > c_rows
+    v_due := v_live < 8 and ((pg_sequence_last_value('millrace.pos_seq'::regclass) - v_last.closed_pos) >> 5 > c_rows
                              or pg_total_relation_size(('millrace.job_' || v_seg % 16)::regclass) > c_bytes)
              or p_now - v_last.closed_at > millrace.log_retention() / 14 and millrace.segment_used(v_seg);
     if v_due then

@@ -33,14 +33,7 @@ begin
                                  8 * (coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0))
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
-                            from millrace.job j
-                           where j.slot = p_slot
-                             and j.lane = p_lane
-                             and (j.xid, j.pos) > (p_from_xid, p_from_pos)
-                             and j.xid < p_to_xid
-                             and pg_visible_in_snapshot(j.xid, p_hi)
-                           order by j.lane, j.xid, j.pos
-                           limit p_limit + c_passed) r
+                            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) r
                   window o as (order by r.xid, r.pos rows unbounded preceding)) r) r;
   cut := n < v_seen and v_live < p_limit;
   more := n < v_seen or v_seen = p_limit + c_passed;
@@ -49,15 +42,7 @@ begin
                                   case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, p_lane >> 5 & 127,
                                   j.job_source, j.created_at, p_until, j.run_limit)::millrace.claimed_job), '{}')
       into jobs
-      from (select *
-              from millrace.job j
-             where j.slot = p_slot
-               and j.lane = p_lane
-               and (j.xid, j.pos) > (p_from_xid, p_from_pos)
-               and j.xid < p_to_xid
-               and pg_visible_in_snapshot(j.xid, p_hi)
-             order by j.lane, j.xid, j.pos
-             limit n) j
+      from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j
      where (j.stale_at <= p_now) is not true
            -- a JSON value that lies out of line is decoded here, not when it is sent
        and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true
@@ -92,13 +77,5 @@ begin
                             + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
                             + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)
                             + coalesce(pg_column_size(j.trail), 0) >= 1500)
-            from (select *
-                    from millrace.job j
-                   where j.slot = p_slot
-                     and j.lane = p_lane
-                     and (j.xid, j.pos) > (p_from_xid, p_from_pos)
-                     and j.xid < p_to_xid
-                     and pg_visible_in_snapshot(j.xid, p_hi)
-                   order by j.lane, j.xid, j.pos
-                   limit p_limit) j);
+            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit) j);
 end $$;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- How many rows of a lane lie in the window (p_lo, p_hi].
+-- How many jobs of a lane lie in the window (p_lo, p_hi].
 create or replace function millrace.window_count(p_lane int, p_lo pg_snapshot, p_hi pg_snapshot)
 returns bigint
 language plpgsql
@@ -11,7 +11,7 @@ begin
   for v_seg in millrace.floor_seg(case when v_range.late then pg_snapshot_xmin(p_lo) else pg_snapshot_xmax(p_lo) end)
             .. pg_sequence_last_value('millrace.seg_seq'::regclass) loop
     for i in 1 .. cardinality(v_range.to_xid) loop
-      v_n := v_n + (select count(*)
+      v_n := v_n + (select coalesce(sum(coalesce(j.pack_n, 1)), 0)
                       from millrace.job j
                      where j.slot = v_seg % 16
                        and j.lane = p_lane

@@ -7,13 +7,15 @@
 --   2. `xid` is the first column, so the transaction id exists before `seg` is read. Hence every xid in a
 --      segment is smaller than the segment's closed_xid.
 --   3. `pos_seq` has cache 1: a position taken after another transaction's commit is larger than its positions.
+--      It counts in steps of 32: a number is a block of 31 positions, of which one job takes the first and a pack as many as it has jobs.
+--      So the jobs of a pack have ids in a row whoever else enqueues, and no id of another row's lies between them.
 --   4. `seg_seq` is moved by `rotate` alone, by setval. It is read with pg_sequence_last_value, which is not
 --      transactional, so that a writer with an old snapshot is placed in the open segment too.
 --   5. No column has the name of a parameter of a public function.
 
 -- Sequences: positions, the open segment, identifiers, and hints.
 -- A hint is overwritten in place and leaves no dead row behind; a lost or old value costs time, never a job.
-create sequence millrace.pos_seq as bigint cache 1;
+create sequence millrace.pos_seq as bigint increment 32 cache 1;
 create sequence millrace.seg_seq as int minvalue 0;
 select setval('millrace.seg_seq', 1);
 create sequence millrace.queue_seq as int maxvalue 524287;
@@ -24,7 +26,7 @@ create sequence millrace.rescue_sweep as bigint minvalue 0;
 create sequence millrace.upkeep_clock as bigint minvalue 0;
 create sequence millrace.pulse_clock as bigint minvalue 0;
 create sequence millrace.clean_clock as bigint minvalue 0;
-comment on sequence millrace.pos_seq is 'positions in the job log; cache must stay 1';
+comment on sequence millrace.pos_seq is 'blocks of positions in the job log (1 to 31, 33 to 63, ...); cache must stay 1';
 comment on sequence millrace.seg_seq is 'number of the open segment; moved by rotate() alone';
 comment on sequence millrace.promote_hint is 'microseconds since 1970: nothing committed is due before it, as far as the last pass knew';
 comment on sequence millrace.rescue_hint is 'microseconds since 1970: no open claim expires before it, as far as the last pass knew';
@@ -164,8 +166,10 @@ create table millrace.job (
   attempt        int2 not null default 1,
   lost           int2 not null default 0,
   attempts_limit int2 not null,
+  pack_n         int2,
   job_kind       text not null,
   payload_args   jsonb,
+  pack           jsonb[],
   ready_at       timestamptz,
   stale_at       timestamptz,
   run_limit      interval,
@@ -179,7 +183,9 @@ create table millrace.job (
   order_key      text,
   unique_name    text
 ) partition by list (slot);
-comment on table millrace.job is 'the job log: one row for each time a job becomes available';
+comment on table millrace.job is 'the job log: one row for each time a job becomes available, or for a pack of jobs that were enqueued together';
+comment on column millrace.job.pack_n is 'null: the row is one job. Otherwise it is the jobs pos - pack_n + 1 to pos, whose ids are their positions';
+comment on column millrace.job.pack is 'the args of each job of a pack, in order';
 comment on column millrace.job.ready_at is 'when this row became available; null: at created_at';
 comment on column millrace.job.stale_at is 'a job nobody took by then has expired';
 comment on column millrace.job.trail is 'what happened in earlier attempts, newest last';
@@ -282,6 +288,10 @@ begin
     end;
   end loop;
 end $$;
+-- A pack is made to fit its page, so it is never compressed or stored out of line; nor is a kind to make room for it.
+alter table millrace.job
+  alter column pack set storage plain,
+  alter column job_kind set storage main;
 create index job_lane on millrace.job (lane, xid, pos);
 create index job_lookup on millrace.job (job_id);
 create index job_by_ref on millrace.job (job_ref) where job_ref is not null;

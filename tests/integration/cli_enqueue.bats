@@ -117,8 +117,8 @@ calls()
     # Not a terminal, and it was quick.
     [ -z "$stderr" ]
     [ "$(numbers "$q")" = "$(seq -s ' ' 250)" ]
-    [ "$(sql "select string_agg(n::text, ' ' order by first) from (select count(*) as n, min(job_id) as first
-              from millrace.job j join millrace.jobs v on v.id = j.job_id and v.queue = '$q' group by j.xid) x")" = '100 100 50' ]
+    [ "$(sql "select string_agg(n::text, ' ' order by first) from (select sum(coalesce(pack_n, 1)) as n, min(job_id) as first
+              from millrace.job j join millrace.queue q on q.queue_id = j.lane >> 12 and q.queue_name = '$q' group by j.xid) x")" = '100 100 50' ]
     [ "$(sql "select string_agg(distinct (kind, priority)::text, ' ') from millrace.jobs where queue = '$q'")" = '(count,3)' ]
     # Statistics of functions arrive a moment after the session ended.
     wait_until 20 sh -c "test $(calls enqueue_many) -ge 3"

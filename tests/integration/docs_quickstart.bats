@@ -47,7 +47,7 @@ has_lines()
     do_script
     grep -q '^job 1: greet' out
     wait_until 30 has_lines greetings 3
-    grep -qx 'hello eve (job 3)' greetings
+    grep -qx 'hello eve (job 65)' greetings
     blocks docs/quickstart.md '## A worker of your own' | grep '^kill ' >end
     bash -eu end
 }

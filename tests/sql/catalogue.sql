@@ -42,7 +42,7 @@ insert into t.public_function values
   ('millrace_admin',    'purge_dead',       'millrace.purge_dead(''default'')');
 -- Called by views only: a reader needs them, nobody calls them by hand.
 create table t.view_function (function_name text);
-insert into t.view_function values ('job_standing'), ('worker_list');
+insert into t.view_function values ('job_standing'), ('job_logged'), ('worker_list');
 create table t.role_rank (role_name text, above text[]);
 insert into t.role_rank values
   ('millrace_reader',   array['millrace_reader', 'millrace_producer', 'millrace_worker', 'millrace_admin']),

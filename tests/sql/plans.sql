@@ -43,7 +43,7 @@ begin
   v_after := t.counters();
   return (select jsonb_object_agg(a.key, a.value::bigint - coalesce((v_before ->> a.key)::bigint, 0)) from jsonb_each_text(v_after) a);
 end $$;
--- One test: no sequential scan of a leaf, and no more rows than said.
+-- One test: no sequential scan of a leaf unless it is said, and no more rows than said.
 create function t.cheap(p_cost jsonb, p_most jsonb, p_name text)
 returns text
 language plpgsql
@@ -54,7 +54,7 @@ declare
 begin
   select string_agg(format('%s: %s, at most %s', m.key, coalesce(p_cost ->> m.key, '0'), m.value), '; ')
     into v_bad
-    from jsonb_each_text(p_most || '{"seq": 0, "seq_rows": 0}') m
+    from jsonb_each_text('{"seq": 0, "seq_rows": 0}' || p_most) m
    where (p_cost ->> m.key)::bigint > m.value::bigint;
   v_test := ok(v_bad is null, p_name);
   return case when v_bad is null then v_test else v_test || E'\n' || diag(v_bad) end;
@@ -64,7 +64,7 @@ create function t.due() returns void language sql as $$ select setval('millrace.
 
 -- The counters count: without this everything below would pass.
 select ok((t.cost('select count(*) from millrace.segment g where g.seg >= 0') ->> 'segment') is not null, 'there are counters');
-select t.put(t.at('0'), 'probe', 10)
+select t.put(t.at('0'), 'probe', 320)
 \gset
 select ok((t.cost('select count(*) from millrace.job_1') ->> 'seq_rows')::int >= 10, 'a sequential scan is seen');
 
@@ -167,5 +167,12 @@ select t.due()
 \gset
 select t.cheap(t.cost($$ select count(*) from millrace.claim('two') $$), '{"claim": 700, "job": 20, "delayed": 5}', 'rescue of one lease among a thousand');
 select throws_ok(format('select millrace.complete(%L)', t.lease('r')), 'MR001', null, 'it was rescued');
+
+-- Parking: what a thousand long leases hold goes off the segment, and nothing else is looked at. With the settings of maintain.
+set plan_cache_mode = force_generic_plan;
+set enable_seqscan = off;
+set enable_bitmapscan = off;
+select t.cheap(t.cost(format('select millrace.park(clock_timestamp(), row(%s, %L, now(), 0, false, 0, false, false)::millrace.segment)', pg_sequence_last_value('millrace.seg_seq'), '3')),
+               '{"job": 40000, "claim": 9000, "seq": 1, "seq_rows": 1}', 'parking of a thousand leases');      -- one row of what is parked: is there any?
 
 select * from finish();

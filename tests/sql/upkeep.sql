@@ -5,7 +5,6 @@
 \ir lib/helpers.psql
 select no_plan();
 
-create function t.qid(p_queue text) returns int language sql as $$ select q.queue_id from millrace.queue q where q.queue_name = p_queue $$;
 create function t.open_seg() returns int language sql volatile as $$ select pg_sequence_last_value('millrace.seg_seq'::regclass)::int $$;
 create function t.leaf_bytes(p_seg int)
 returns bigint
@@ -219,7 +218,7 @@ select is(t.duty(t.at('201 days 8 hours'), 'rotate'), 0::bigint, 'in a transacti
 commit;
 select is(t.duty(t.at('201 days 8 hours'), 'rotate'), 1::bigint, 'outside of it is');
 -- By number of rows.
-select t.put(t.at('201 days 8 hours'), 'rot', 1), setval('millrace.pos_seq', nextval('millrace.pos_seq') + 1000001)
+select t.put(t.at('201 days 8 hours'), 'rot', 1), setval('millrace.pos_seq', nextval('millrace.pos_seq') + 32 * 1000001)
 \gset
 select is(t.duty(t.at('201 days 8 hours 1 s'), 'rotate'), 1::bigint, 'a segment of more than a million positions is closed');
 select t.put(t.at('201 days 8 hours 2 s'), 'rot', 1)
