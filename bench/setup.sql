@@ -186,6 +186,7 @@ declare
   v_now   timestamptz;
   v_lease text;
 begin
+  perform set_config('jit', 'off', false);      -- as the public functions have it; those called here have the time as an argument instead
   for q in 0 .. 19 loop
     perform millrace.set_queue('q' || q, jsonb_build_object('retention', case when q = 0 then (p_days + 2) || ' days' else '24 hours' end));
   end loop;
