@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The first p_limit jobs of a lane in a range of the log, in order: behind (p_from_xid, p_from_pos), before p_to_xid, visible in p_hi; those of a pack one
--- by one, as if each had its own row. A row's position is its last job's, so the row in whose midst a cursor stands is not behind it.
--- A plain query, so that it is planned as a part of the statement that calls it. last_pos is here because what a query is sorted by is
--- passed on without a copy only if it is among what it returns.
+-- The first p_limit jobs of a lane in a range of the log, in order: after (p_from_xid, p_from_pos), before p_to_xid, visible in p_hi; those
+-- of a pack one by one, as if each had its own row. A row's position is its last job's, so the row in whose midst a cursor stands still
+-- comes after the cursor. A plain query, so that it is planned as a part of the statement that calls it. last_pos is what it is sorted by.
 create or replace function millrace.range_jobs(p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8, p_hi pg_snapshot,
                                                p_limit int)
 returns table (xid xid8, last_pos bigint, pos bigint, job_id bigint, created_at timestamptz, attempt int2, attempts_limit int2, job_kind text,
