@@ -31,6 +31,7 @@ enum {
     CHUNK_MS = 20,   // and how often it sends
     NOISE_SIZE = 1 << 20,
     FAILS_ONE_IN = 10,
+    IDS_A_ROW = 32, // jobs of this size have a row each: ids 1, 33, 65
     ARGS_SIZE = 256,
     UPKEEP_MS = 1000,
     LAST_JOBS_S = 60,
@@ -127,7 +128,7 @@ static int work(const mr_claimed_job *job, mr_outcome *outcome, void *arg)
     if (job->attempt > 1)
         return 0;
     histogram_add(atomic_load(&soak.latency), wall_us() - job->created_at_us);
-    if (job->id % FAILS_ONE_IN == 0)
+    if (job->id / IDS_A_ROW % FAILS_ONE_IN == 0)
         return mr_outcome_fail(outcome, "one in ten", 0, 0);
     return 0;
 }
@@ -261,6 +262,9 @@ static void await_the_rest(PGconn *conn)
                 (long)atomic_load(&soak.enqueued),
                 db_number(conn, "select millrace.depth('soak')"));
     } while (counts.completed != atomic_load(&soak.enqueued));
+    if (counts.failed < counts.completed / FAILS_ONE_IN / 2)
+        die("%ld of %ld jobs failed once, that is not one in %d", (long)counts.failed,
+            (long)counts.completed, FAILS_ONE_IN);
     progress("soak: %ld jobs, each completed; %ld failed once before", (long)counts.completed,
              (long)counts.failed);
 }
