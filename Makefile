@@ -27,6 +27,7 @@ build: ## compile the program to build/millrace (the default)
 build-tests:
 	@tools/deps build test
 	@tools/build $(BUILD) --tests
+	@tools/npm $(BUILD)
 
 check: build-tests ## fast tests: unit, sql, isolation, integration
 	@tests/run --fast

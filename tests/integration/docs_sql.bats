@@ -1,17 +1,18 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
 #
-# docs/sql.md is run as it stands, in a fresh database, and has to print what it says.
+# docs/sql.md and docs/transactional.md are run as they stand, each in a fresh database, and have to
+# print what they say.
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
 
-setup_file()
+setup()
 {
     fresh_db
 }
 
-teardown_file()
+teardown()
 {
     drop_db
 }
@@ -39,6 +40,10 @@ page_matches()
 
 @test "docs/sql.md prints what it says" {
     page_matches "$MR_ROOT/docs/sql.md"
+}
+
+@test "docs/transactional.md prints what it says" {
+    page_matches "$MR_ROOT/docs/transactional.md"
 }
 
 @test "the page shows what a newcomer looks for" {

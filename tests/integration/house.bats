@@ -169,7 +169,34 @@ BATS
 @test "deps names the packages of a set and refuses an unknown one" {
     run "$MR_ROOT/tools/deps" --list build test
     [ "$status" -eq 0 ]
-    [[ $output == *meson* && $output == *pgtap* ]]
+    [[ $output == *meson* && $output == *pgtap* && $output == *python3-psycopg2* ]]
     run "$MR_ROOT/tools/deps" nonsense
     [ "$status" -eq 2 ]
+}
+
+# An npm that leaves a mark for each call, and ends with a status.
+fake_npm()
+{
+    mkdir -p "$BATS_TEST_TMPDIR/bin"
+    printf '#!/bin/sh\necho called >>"%s"\necho "npm error no way to the registry" >&2\nexit %d\n' \
+        "$BATS_TEST_TMPDIR/calls" "$1" >"$BATS_TEST_TMPDIR/bin/npm"
+    chmod +x "$BATS_TEST_TMPDIR/bin/npm"
+}
+
+@test "npm's packages are installed once, and what cannot be had is named and no error" {
+    local npm=(env -u MR_SKIP_DEPS PATH="$BATS_TEST_TMPDIR/bin:$PATH" "$MR_ROOT/tools/npm" "$BATS_TEST_TMPDIR/built")
+    fake_npm 1
+    run "${npm[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output == *'not installed: npm error no way to the registry'* ]]
+    fake_npm 0
+    run "${npm[@]}"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    "${npm[@]}"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/calls")" -eq 2 ]
+    # A lock file that has changed is another installation.
+    echo >>"$BATS_TEST_TMPDIR/built/examples/transactional/package-lock.json"
+    "${npm[@]}"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/calls")" -eq 3 ]
 }

@@ -66,6 +66,20 @@ exception
     return 'MR001';
 end $$;
 
+-- Completes a worker's newest lease, or the n-th job of it. MR001 stays an error and breaks the transaction, but does not name the lease.
+create function complete_or_raise(p_who text, p_at numeric, p_nth int = null) returns int language plpgsql as $$
+declare
+  v_lease text := (select lease from note where who = p_who order by ctid desc limit 1);
+  v_ids   bigint[] := (select coalesce(k.job_ids, k.positions)
+                         from millrace.claim k
+                        where k.token::text = split_part(v_lease, '.', 4));
+begin
+  return millrace.complete_at(at(p_at), v_lease, case when p_nth is not null then v_ids[p_nth:p_nth] end, null);
+exception
+  when sqlstate 'MR001' then
+    raise exception 'the lease is lost' using errcode = 'MR001';
+end $$;
+
 -- Runs maintain and tells what one duty did.
 create function upkeep(p_at numeric, p_duty text) returns bigint language sql as $$
   select done
