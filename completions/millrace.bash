@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # Completion of `millrace` for bash: commands and options as --help has them, so that there is
-# no list here to keep, and names of queues where the database answers within a second.
+# no list here to keep, and names of queues and schedules where the database answers within a
+# second.
 
 # The words that the command line so far is about: a command, for some a verb, and arguments.
 # Options and their values are left out. Sets _millrace_words.
@@ -62,13 +63,14 @@ _millrace_measure()
     fi
 }
 
-_millrace_queues()
+# Names that the database knows: of queues (queue) or of schedules (cron).
+_millrace_names()
 {
     local dsn=() i
     for ((i = 1; i < COMP_CWORD; i++)); do
         [ "${COMP_WORDS[i]}" != --dsn ] || dsn=(--dsn "${COMP_WORDS[i + 1]}")
     done
-    PGCONNECT_TIMEOUT=1 timeout 1 "$_millrace_program" queue list --names "${dsn[@]}" 2>/dev/null </dev/null
+    PGCONNECT_TIMEOUT=1 timeout 1 "$_millrace_program" "$1" list --names "${dsn[@]}" 2>/dev/null </dev/null
 }
 
 # Which words a queue can stand behind: a command with its verb, and how many arguments come
@@ -83,14 +85,24 @@ _millrace_wants_queue()
     return 1
 }
 
+# The same for schedules.
+_millrace_wants_schedule()
+{
+    local arguments=$((${#_millrace_words[@]} - _millrace_depth))
+    case "${_millrace_words[*]:0:$_millrace_depth} $arguments" in
+    'cron set 0' | 'cron remove 0' | 'cron next 0' | 'cron enable 0' | 'cron disable 0' | 'cron run 0') return 0 ;;
+    esac
+    return 1
+}
+
 # The modes of bench, from its own answer to a wrong one.
 _millrace_modes()
 {
     "$_millrace_program" bench '?' 2>&1 </dev/null | sed -n 's/^hint: The modes are \(.*\)\.$/\1/p' | sed 's/, /\n/g'
 }
 
-# Candidates from standard input, a line each, that begin with $1. Names of queues may have
-# blanks: they are quoted for the shell.
+# Candidates from standard input, a line each, that begin with $1. Names of queues and schedules
+# may have blanks: they are quoted for the shell.
 _millrace_reply()
 {
     local candidate
@@ -115,7 +127,7 @@ _millrace()
     fi
     case $before in
     --queue)
-        _millrace_reply "$current" < <(_millrace_queues)
+        _millrace_reply "$current" < <(_millrace_names queue)
         return
         ;;
     --file | -c | --config | --data)
@@ -139,7 +151,9 @@ _millrace()
     elif [ "${_millrace_words[0]}" = bench ]; then
         _millrace_reply "$current" < <(_millrace_modes)
     elif _millrace_wants_queue; then
-        _millrace_reply "$current" < <(_millrace_queues)
+        _millrace_reply "$current" < <(_millrace_names queue)
+    elif _millrace_wants_schedule; then
+        _millrace_reply "$current" < <(_millrace_names cron)
     fi
 }
 

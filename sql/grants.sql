@@ -14,7 +14,7 @@ begin
     select g.role_name, f.oid::regprocedure as signature
       from (values
         ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'health'),
-        ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'),
+        ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'complete'),
@@ -24,6 +24,8 @@ begin
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
         ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'replay'),
+        ('millrace_admin',    'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
+        ('millrace_admin',    'schedule_disable'), ('millrace_admin', 'schedule_run'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
       ) g(role_name, function_name)
       join pg_proc f on f.proname = g.function_name
@@ -31,6 +33,6 @@ begin
   loop
     execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
   end loop;
-  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schema_migration,
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.schema_migration,
                   millrace.schema_functions to millrace_reader;
 end $$;

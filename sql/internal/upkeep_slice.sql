@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- A bounded slice of promotion and rescue, at most once a second in the whole database: with it delays and lost workers are
--- taken care of where no daemon runs. Only at the start of a transaction: what is promoted becomes visible at its commit.
+-- A bounded slice of promotion, schedules and rescue, at most once a second in the whole database: with it delays, schedules and lost
+-- workers are taken care of where no daemon runs. Only at the start of a transaction: what is promoted becomes visible at its commit.
 create or replace function millrace.upkeep_slice(p_now timestamptz)
 returns void
 language plpgsql
@@ -12,5 +12,6 @@ begin
   end if;
   perform setval('millrace.upkeep_clock', millrace.epoch_ms(p_now));
   perform millrace.promote(p_now, 1000);
+  perform millrace.schedule_due(p_now, 10);
   perform millrace.rescue(p_now, 1000);
 end $$;

@@ -423,18 +423,6 @@ static int enqueue_many(const struct enqueue *enqueue, struct mr_error *err)
 
 // ---- the command line ----
 
-static int check_json(const char *what, const char *text, struct mr_error *err)
-{
-    int code = text ? json_check(json_slice_of(text), err) : 0;
-
-    if (code) {
-        mr_error_prefix(err, "%s", what);
-        mr_error_recode(err, MR_EUSAGE);
-        mr_error_hint(err, "Put JSON in single quotes for the shell: '{\"to\": \"ada\"}'.");
-    }
-    return code ? MR_EUSAGE : 0;
-}
-
 static int check_ranges(const struct enqueue *enqueue, struct mr_error *err)
 {
     if (enqueue->priority > PRIORITY_MAX) {
@@ -490,9 +478,9 @@ static int check_usage(struct enqueue *enqueue, int argc, char **argv, int first
         code = check_ranges(enqueue, err);
     }
     if (code == 0) {
-        code = check_json("ARGS-JSON", enqueue->args, err);
+        code = command_check_json("ARGS-JSON", enqueue->args, err);
     }
-    return code ? code : check_json("--meta", enqueue->meta, err);
+    return code ? code : command_check_json("--meta", enqueue->meta, err);
 }
 
 int cmd_enqueue(int argc, char **argv)

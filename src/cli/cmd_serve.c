@@ -53,9 +53,9 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
     if (serve_load(options, &config, err)) {
         return command_fail(err);
     }
-    printf("%s: good: %zu workers, %zu queues, %zu retry policies\n",
+    printf("%s: good: %zu workers, %zu queues, %zu retry policies, %zu schedules\n",
            options->config_path ? options->config_path : "no file", config->worker_count,
-           config->queue_count, config->retry_count);
+           config->queue_count, config->retry_count, config->schedule_count);
     config_free(config);
     return command_finish(EXIT_DONE);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_scan.h"
 #include "base/str.h"
 
 int command_fail(const struct mr_error *err)
@@ -85,6 +86,18 @@ int command_check_id(const char *text, struct mr_error *err)
     return MR_EUSAGE;
 }
 
+int command_check_json(const char *what, const char *text, struct mr_error *err)
+{
+    int code = text ? json_check(json_slice_of(text), err) : 0;
+
+    if (code) {
+        mr_error_prefix(err, "%s", what);
+        mr_error_recode(err, MR_EUSAGE);
+        mr_error_hint(err, "Put JSON in single quotes for the shell: '{\"to\": \"ada\"}'.");
+    }
+    return code ? MR_EUSAGE : 0;
+}
+
 static int group_help(const struct command_verb *verbs)
 {
     for (; verbs->name; verbs++) {
@@ -153,23 +166,30 @@ int command_ask(const char *dsn, const char *sql, int count, const char *const *
     return code ? code : command_query(conn, sql, count, values, ret, err);
 }
 
-int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err)
+const char *command_nearest(const PGresult *rows, const char *typed)
 {
-    AUTO_RESULT *rows = NULL;
     const char *nearest = NULL;
     int nearest_distance = INT_MAX;
-    int code = command_query(conn, "select q.queue from millrace.queues q", 0, NULL, &rows, err);
 
-    if (code) {
-        return code;
-    }
     for (int i = 0; i < PQntuples(rows); i++) {
-        int distance = str_distance(queue, PQgetvalue(rows, i, 0));
+        int distance = str_distance(typed, PQgetvalue(rows, i, 0));
         if (distance < nearest_distance) {
             nearest = PQgetvalue(rows, i, 0);
             nearest_distance = distance;
         }
     }
+    return nearest;
+}
+
+int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err)
+{
+    AUTO_RESULT *rows = NULL;
+    int code = command_query(conn, "select q.queue from millrace.queues q", 0, NULL, &rows, err);
+
+    if (code) {
+        return code;
+    }
+    const char *nearest = command_nearest(rows, queue);
     mr_error_set(err, MR_EUNKNOWN, "there is no queue '%s'", queue);
     if (nearest) {
         mr_error_hint(err, "The nearest is '%s'; see them all with `millrace queue list`.",

@@ -64,6 +64,9 @@ int command_help(const struct command_form *form, const struct option_row *rows)
 // Whether a text is the id of a job. Fails with MR_EUSAGE.
 int command_check_id(const char *text, struct mr_error *err);
 
+// Whether a text is JSON; NULL is fine. Fails with MR_EUSAGE, and names the text as `what`.
+int command_check_json(const char *what, const char *text, struct mr_error *err);
+
 // A command with verbs of its own, `millrace dead list`; the table ends with a row without a
 // name. Finds the verb and runs it.
 struct command_verb {
@@ -80,10 +83,15 @@ int command_query(struct conn *conn, const char *sql, int count, const char *con
 int command_ask(const char *dsn, const char *sql, int count, const char *const *values,
                 PGresult **ret, struct mr_error *err);
 
+// What stands in the first column of the row that is nearest to what was typed, borrowed from
+// `rows`; NULL when nothing is near.
+const char *command_nearest(const PGresult *rows, const char *typed);
+
 // Sets the error for a queue that does not exist, with the nearest name as its hint.
 int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err);
 
 command_fn cmd_bench;
+command_fn cmd_cron;
 command_fn cmd_dead;
 command_fn cmd_enqueue;
 command_fn cmd_job;

@@ -26,6 +26,7 @@ static const struct {
     {"dead", cmd_dead, "dead letters: list, show, replay, purge"},
     {"queue", cmd_queue, "queues and their settings: list, show, set"},
     {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
+    {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
     {"work", cmd_work, "a worker from the command line"},
     {"bench", cmd_bench, "measure a server, in a scratch database"},
@@ -33,7 +34,7 @@ static const struct {
 
 // The names are taken; they work in a later version.
 static const char *const later[] = {
-    "top", "cancel", "cron", "capture", "cache", "lock", "doctor",
+    "top", "cancel", "capture", "cache", "lock", "doctor",
 };
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))

@@ -67,6 +67,11 @@ const struct call_info call_infos[CALL_KINDS] = {
                         "select millrace.set_retry($1, $2::int, $3::interval, $4::real,"
                         " $5::interval, $6::real)",
                         6, false, false},
+    [CALL_SCHEDULE] = {"mr_schedule",
+                       "select millrace.schedule($1, $2, $3, coalesce($4::jsonb, '{}'),"
+                       " coalesce($5, 'default'), coalesce($6, 'UTC'), coalesce($7, 'last'),"
+                       " $8::boolean, $9::int)",
+                       9, false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
 };

@@ -34,6 +34,7 @@ enum call_kind {
     CALL_MAINTAIN,
     CALL_SET_QUEUE,
     CALL_SET_RETRY,
+    CALL_SCHEDULE,
     CALL_DEPTH,
     CALL_JOB,
     CALL_KINDS,

@@ -17,6 +17,7 @@
 #define FILE_MAX         (1024 * 1024)
 #define SETTINGS_MAX     (64 * 1024)
 #define DEFAULT_MAINTAIN 1000
+#define DEFAULT_PRIORITY 50
 
 // ---- memory ----
 
@@ -53,6 +54,7 @@ void config_free(struct config *config)
     free(config->workers);
     free(config->queues);
     free(config->retries);
+    free(config->schedules);
     free(config);
 }
 
@@ -73,9 +75,9 @@ static double real_of(cfg_t *section, const char *key, double fallback)
     return cfg_size(section, key) ? cfg_getfloat(section, key) : fallback;
 }
 
-static bool flag_of(cfg_t *section, const char *key)
+static bool flag_of(cfg_t *section, const char *key, bool fallback)
 {
-    return cfg_size(section, key) && cfg_getbool(section, key);
+    return cfg_size(section, key) ? cfg_getbool(section, key) : fallback;
 }
 
 // ---- sections ----
@@ -98,10 +100,10 @@ static void take_worker(struct config *config, cfg_t *section, struct config_wor
     ret->dsn = text_of(config, section, "dsn");
     ret->secret = text_of(config, section, "secret");
     take_handler(config, section, ret);
-    ret->pooler = flag_of(section, "pooler");
-    ret->per_batch = flag_of(section, "per_batch");
-    ret->procedure = flag_of(section, "procedure");
-    ret->private_networks = flag_of(section, "private_networks");
+    ret->pooler = flag_of(section, "pooler", false);
+    ret->per_batch = flag_of(section, "per_batch", false);
+    ret->procedure = flag_of(section, "procedure", false);
+    ret->private_networks = flag_of(section, "private_networks", false);
     ret->concurrency = (int)number_of(section, "concurrency", ret->concurrency);
     ret->batch = (int)number_of(section, "batch", ret->batch);
     ret->batch_wait_ms = number_of(section, "batch_wait", ret->batch_wait_ms);
@@ -156,6 +158,19 @@ static void take_retry(struct config *config, cfg_t *section, struct config_retr
     ret->jitter = real_of(section, "jitter", 0.5);
 }
 
+static void take_schedule(struct config *config, cfg_t *section, struct config_schedule *ret)
+{
+    ret->name = keep(config, cfg_title(section));
+    ret->cron = text_of(config, section, "cron");
+    ret->kind = text_of(config, section, "kind");
+    ret->args = text_of(config, section, "args");
+    ret->queue = text_of(config, section, "queue");
+    ret->timezone = text_of(config, section, "timezone");
+    ret->catch_up = text_of(config, section, "catch_up");
+    ret->active = flag_of(section, "active", true);
+    ret->priority = (int)number_of(section, "priority", DEFAULT_PRIORITY);
+}
+
 // An array of one entry a section, at least one so that it is never NULL.
 static void *make_array(struct config *config, cfg_t *cfg, const char *section, size_t size,
                         size_t *ret_count)
@@ -176,6 +191,8 @@ static void take_sections(struct config *config, cfg_t *cfg)
         make_array(config, cfg, "queue", sizeof(*config->queues), &config->queue_count);
     config->retries =
         make_array(config, cfg, "retry", sizeof(*config->retries), &config->retry_count);
+    config->schedules =
+        make_array(config, cfg, "schedule", sizeof(*config->schedules), &config->schedule_count);
     for (unsigned int i = 0; i < config->worker_count; i++) {
         take_worker(config, cfg_getnsec(cfg, "worker", i), &config->workers[i]);
     }
@@ -184,6 +201,9 @@ static void take_sections(struct config *config, cfg_t *cfg)
     }
     for (unsigned int i = 0; i < config->retry_count; i++) {
         take_retry(config, cfg_getnsec(cfg, "retry", i), &config->retries[i]);
+    }
+    for (unsigned int i = 0; i < config->schedule_count; i++) {
+        take_schedule(config, cfg_getnsec(cfg, "schedule", i), &config->schedules[i]);
     }
 }
 
@@ -195,7 +215,7 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     config->dsn = text_of(config, cfg, "dsn");
-    config->pooler = flag_of(cfg, "pooler");
+    config->pooler = flag_of(cfg, "pooler", false);
     config->log_format = (enum log_format)cfg_getint(cfg, "log");
     config->log_level = (enum log_level)cfg_getint(cfg, "log_level");
     config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);

@@ -59,6 +59,20 @@ struct config_retry {
     double jitter;
 };
 
+// schedule NAME { cron, timezone, kind, queue, args, catch_up, priority, active }: passed to
+// schedule(), which has the defaults of what is NULL.
+struct config_schedule {
+    const char *name;
+    const char *cron;
+    const char *kind;
+    const char *args; // JSON
+    const char *queue;
+    const char *timezone;
+    const char *catch_up;
+    bool active;
+    int priority;
+};
+
 struct config {
     const char *dsn; // NULL: not given
     bool pooler;
@@ -71,6 +85,8 @@ struct config {
     size_t queue_count;
     struct config_retry *retries;
     size_t retry_count;
+    struct config_schedule *schedules;
+    size_t schedule_count;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
 };

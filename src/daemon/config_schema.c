@@ -48,7 +48,7 @@ static void hint(const char *text)
 // ---- unknown keys ----
 
 // What interface and database know and this version does not do yet.
-static const char *const later_sections[] = {"http", "token", "schedule", "bridge", NULL};
+static const char *const later_sections[] = {"http", "token", "bridge", NULL};
 static const char *const later_settings[] = {"concurrency", "depth_limit", "fair", "ordered",
                                              "overflow",    "rate",        NULL};
 
@@ -189,6 +189,7 @@ static const struct {
     {"batch", 1, CONFIG_BATCH_MAX},
     {"failures", 0, INT32_MAX},
     {"max_attempts", 1, 32000},
+    {"priority", 0, 99},
     {NULL, 1, INT64_C(1000000000000)},
 };
 
@@ -347,6 +348,11 @@ static cfg_opt_t retry_keys[] = {
     DURATION("cap"),        REAL("jitter"),   CFG_END(),
 };
 
+static cfg_opt_t schedule_keys[] = {
+    TEXT("cron"),     TEXT("timezone"),   TEXT("kind"),   TEXT("queue"), TEXT("args"),
+    WORD("catch_up"), NUMBER("priority"), FLAG("active"), CFG_END(),
+};
+
 static cfg_opt_t file_keys[] = {
     TEXT("dsn"),
     FLAG("pooler"),
@@ -356,6 +362,7 @@ static cfg_opt_t file_keys[] = {
     SECTION("worker", worker_keys),
     SECTION("queue", queue_keys),
     SECTION("retry", retry_keys),
+    SECTION("schedule", schedule_keys),
     CFG_END(),
 };
 
@@ -416,6 +423,32 @@ static int check_worker(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
+// Of a schedule section that is complete: when, and what.
+static int check_schedule(cfg_t *cfg, cfg_opt_t *opt)
+{
+    static const struct {
+        const char *key;
+        const char *hint;
+    } required[] = {
+        {"cron", "Add cron = \"0 2 * * *\", for example."},
+        {"kind", "Add kind = \"NAME\", the kind of its jobs."},
+    };
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+
+    (void)cfg;
+    if (check_title(section)) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+        if (cfg_size(section, required[i].key) == 0) {
+            REFUSE(section, "schedule %s has no %s", section->title, required[i].key);
+            hint(required[i].hint);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int check_named(cfg_t *cfg, cfg_opt_t *opt)
 {
     (void)cfg;
@@ -438,6 +471,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "worker", check_worker);
     cfg_set_validate_func(cfg, "queue", check_named);
     cfg_set_validate_func(cfg, "retry", check_named);
+    cfg_set_validate_func(cfg, "schedule", check_schedule);
     if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
         if (!reading.code) {
             reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Settings of queues and retries: see settings.h.
+// Settings of queues and retries, and schedules: see settings.h.
 //
 // Every call is kept until the database has answered for it. What the database refuses is logged
 // and left; what it could not do now (a lost connection, a conflict with another daemon that
@@ -26,11 +26,11 @@ enum change_status {
     CHANGE_DONE,
 };
 
-// One call of set_queue() or set_retry().
+// One call of set_queue(), set_retry() or schedule().
 struct change {
     struct settings *settings;
     struct call call;
-    const char *what; // constant: queue or retry
+    const char *what; // constant: queue, retry or schedule
     char *name;
     enum change_status status;
 };
@@ -121,6 +121,24 @@ static bool add_retry(struct settings *settings, const struct config_retry *retr
     return true;
 }
 
+static bool add_schedule(struct settings *settings, const struct config_schedule *schedule)
+{
+    struct change *change = add_change(settings, CALL_SCHEDULE, "schedule", schedule->name);
+
+    if (!change) {
+        return false;
+    }
+    call_text(&change->call, schedule->cron);
+    call_text(&change->call, schedule->kind);
+    call_text(&change->call, schedule->args);
+    call_text(&change->call, schedule->queue);
+    call_text(&change->call, schedule->timezone);
+    call_text(&change->call, schedule->catch_up);
+    call_bool(&change->call, schedule->active);
+    call_number(&change->call, schedule->priority);
+    return true;
+}
+
 static bool is_known(const struct settings *settings, const char *queue)
 {
     for (size_t i = 0; i < settings->count; i++) {
@@ -147,6 +165,9 @@ static bool collect(struct settings *settings, const struct config *config)
     }
     for (size_t i = 0; good && i < config->retry_count; i++) {
         good = add_retry(settings, &config->retries[i]);
+    }
+    for (size_t i = 0; good && i < config->schedule_count; i++) {
+        good = add_schedule(settings, &config->schedules[i]);
     }
     for (size_t i = 0; good && i < settings->count; i++) {
         good = call_status(&settings->changes[i].call, NULL) == 0;
@@ -219,7 +240,7 @@ static void finish(struct settings *settings)
     };
 
     log_put(LEVEL_INFO, "settings.applied", fields, sizeof(fields) / sizeof(fields[0]),
-            "settings of queues and retries are in the database");
+            "queues, retries and schedules of the file are in the database");
     settings_stop(settings);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Brings what the configuration says about queues and retries into the database: the sections
-// `queue` and `retry`, and for every queue that the configuration names $QUEUE_RETENTION_HOURS
-// and $MAX_RETRY_ATTEMPTS where the file does not say it.
+// Brings what the configuration says about queues, retries and schedules into the database: the
+// sections `queue`, `retry` and `schedule`, and for every queue that the configuration names
+// $QUEUE_RETENTION_HOURS and $MAX_RETRY_ATTEMPTS where the file does not say it.
 
 #ifndef MILLRACE_DAEMON_SETTINGS_H
 #define MILLRACE_DAEMON_SETTINGS_H

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # The command line: status, job, pause, resume, queue, retry; how errors look; and that help,
-# manual and docs/cli.md say the same. Enqueuing and dead letters have files of their own.
+# manual and docs/cli.md say the same. Enqueuing, dead letters and schedules have files of their
+# own.
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
@@ -109,7 +110,10 @@ docs_options()
         'retry set k --jitter 2' 'retry set k --base 5' 'retry set k --max-attempts 0' 'enqueue' 'enqueue k {' \
         'enqueue k --priority 100' 'enqueue k --priority -1' 'enqueue k --max-attempts 0' 'enqueue k --delay 5' \
         'enqueue k --delay 5s --at now' 'enqueue k --meta {' 'enqueue k {} --file x' 'enqueue k --skip 1' \
-        'enqueue k --chunk 0' 'enqueue k {} x' 'status --jsn'; do
+        'enqueue k --chunk 0' 'enqueue k {} x' 'status --jsn' cron 'cron lst' 'cron list x' 'cron set' 'cron set n @daily' \
+        'cron set n @daily k {' 'cron set n @daily k {} x' 'cron set n @daily k --priority -1' 'cron remove' 'cron remove a b' \
+        'cron next' 'cron next @daily --count 0' 'cron next @daily --count 101' 'cron next @daily --count x' \
+        'cron next nightly --timezone UTC' 'cron enable' 'cron disable' 'cron run' 'cron run a b'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage
         echo "$usage: $status: $output"
@@ -123,7 +127,8 @@ docs_options()
     export MILLRACE_DSN='host=/nonexistent dbname=x'
     for usage in status 'job 1' 'pause q' 'resume q' 'dead list' 'dead show 1' 'dead replay 1' 'dead replay --queue q' \
         'dead purge q --yes' 'queue list' 'queue show q' 'queue set q' 'retry list' 'retry set k' 'enqueue k' \
-        'enqueue k --file /dev/null'; do
+        'enqueue k --file /dev/null' 'cron list' 'cron set n @daily k' 'cron remove n' 'cron next n' 'cron next @daily' \
+        'cron enable n' 'cron disable n' 'cron run n'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage
         echo "$usage: $status: $output"
@@ -135,7 +140,8 @@ docs_options()
 
 @test "a database without the schema says what to do" {
     local usage
-    for usage in status 'job 1' 'pause q' 'dead list' 'queue list' 'retry list' 'enqueue k'; do
+    for usage in status 'job 1' 'pause q' 'dead list' 'queue list' 'retry list' 'enqueue k' 'cron list' 'cron set n @daily k' \
+        'cron next @daily' 'cron run n'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage --dsn "dbname=postgres"
         echo "$usage: $status: $output"
@@ -146,7 +152,7 @@ docs_options()
 
 @test "commands of later versions say so, unknown ones name the nearest" {
     local name
-    for name in top cron capture cache lock doctor cancel; do
+    for name in top capture cache lock doctor cancel; do
         run "$MR_BIN" $name x
         [ "$status" -eq 2 ]
         [ "${lines[0]}" = "millrace: $name: not in this version" ]
@@ -165,7 +171,8 @@ docs_options()
     # shellcheck disable=SC2094
     exec 5<>"$BATS_TEST_TMPDIR/pipe" 6>"$BATS_TEST_TMPDIR/pipe" 5>&-
     for usage in --help --version status 'status --json' 'queue list' 'queue list --json' 'queue show pipe' 'retry list' \
-        'dead list' 'job 1' 'enqueue --help' 'dead --help' 'pause pipe' 'resume pipe --json' 'enqueue pipe --queue pipe'; do
+        'dead list' 'job 1' 'enqueue --help' 'dead --help' 'pause pipe' 'resume pipe --json' 'enqueue pipe --queue pipe' \
+        'cron list' 'cron set pipe @daily k' 'cron next @daily' 'cron next @daily --json' 'cron disable pipe' 'cron run pipe'; do
         # shellcheck disable=SC2086  # several arguments
         run bash -c '"$0" "$@" >/dev/full' "$MR_BIN" $usage
         echo "full: $usage: $status: $output"
@@ -349,11 +356,12 @@ docs_options()
     sql "create role $user login in role millrace_reader"
     export MILLRACE_DSN="$MILLRACE_DSN user=$user"
     "$MR_BIN" queue set looked --dsn "dbname=$PGDATABASE"
-    for usage in status 'queue list' 'queue show looked' 'retry list' 'dead list'; do
+    for usage in status 'queue list' 'queue show looked' 'retry list' 'dead list' 'cron list' 'cron next @daily'; do
         # shellcheck disable=SC2086  # several arguments
         "$MR_BIN" $usage
     done
-    for usage in 'pause looked' 'queue set looked' 'retry set k' 'enqueue k' 'dead purge looked --yes'; do
+    for usage in 'pause looked' 'queue set looked' 'retry set k' 'enqueue k' 'dead purge looked --yes' \
+        'cron set n @daily k' 'cron remove n' 'cron run n'; do
         # shellcheck disable=SC2086
         run "$MR_BIN" $usage
         [ "$status" -eq 1 ]

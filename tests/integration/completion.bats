@@ -12,6 +12,8 @@ setup_file()
     "$MR_BIN" queue set mail
     "$MR_BIN" queue set 'main hall'
     "$MR_BIN" queue set images
+    "$MR_BIN" cron set nightly @daily report --queue mail
+    "$MR_BIN" cron set 'new year' @yearly report --queue mail
 }
 
 teardown_file()
@@ -49,6 +51,8 @@ offers()
     offers '--help --version' --
     offers 'list purge replay show' dead ''
     offers 'set show' queue s
+    offers 'disable enable list next remove run set' cron ''
+    offers 'remove run' cron r
     offers '' nosuch ''
 }
 
@@ -57,6 +61,7 @@ offers()
     offers '--max-attempts --meta' enqueue --m
     offers '--older-than' dead purge mail --old
     offers '--kind' dead replay --queue mail --k
+    offers '--after --count --dsn --help --json --timezone' cron next --
     # The value of an option is not an argument.
     offers 'images mail main\ hall' dead list --kind letter ''
 }
@@ -71,6 +76,15 @@ offers()
     # One is enough.
     offers '' pause mail ''
     offers '' job ''
+}
+
+@test "schedules, where the database answers" {
+    offers 'new\ year nightly' cron next ''
+    offers 'nightly' cron disable ni
+    offers 'nightly' cron set --queue images ni
+    offers 'images' cron set nightly @daily report --queue i
+    offers '' cron run nightly ''
+    offers '' cron list ''
 }
 
 @test "queues of a database given with --dsn" {

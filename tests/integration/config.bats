@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
 #
-# The configuration file: mistakes are named with file, line and the nearest key; `queue` and
-# `retry` sections and the environment reach the database.
+# The configuration file: mistakes are named with file, line and the nearest key; `queue`, `retry`
+# and `schedule` sections and the environment reach the database.
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
@@ -55,9 +55,10 @@ worker mail { queue = "mail"  exec = "./send"  concurrency = 8
               breaker { failures = 3  open_for = "1min" } }
 queue mail { retention = "48h" }
 retry mail { max_attempts = 7 }
+schedule digest { cron = "*/5 8-18 * * MON-FRI"  kind = "digest"  args = '{"to": "ada"}' }
 END
     [ "$status" -eq 0 ]
-    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies" ]
+    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies, 1 schedules" ]
 }
 
 @test "a typo names file, line and the nearest key" {
@@ -103,6 +104,23 @@ worker w { queue = q exec = y }
 END
     [ "$status" -eq 1 ]
     [[ ${lines[0]} == "millrace: $conf:2: "*w* ]]
+}
+
+@test "a schedule has an expression and a kind" {
+    check <<<'schedule s { kind = "k" }'
+    refused '1: schedule s has no cron' 'Add cron = "0 2 * * *", for example.'
+    check <<<'schedule s { cron = "@daily" }'
+    refused '1: schedule s has no kind' 'Add kind = "NAME", the kind of its jobs.'
+    check <<'END'
+schedule s { cron = "@daily"  kind = "k"
+    timezon = "Europe/Berlin"
+}
+END
+    refused '2: unknown key "timezon" in schedule s' 'Did you mean timezone?'
+    check <<<'schedule s { cron = "@daily"  kind = "k"  priority = 100 }'
+    refused '1: wrong value for "priority": "100"' 'Write a whole number from 0 to 99.'
+    check <<<'schedule s { cron = "@daily"  kind = "k"  active = "perhaps" }'
+    refused '1: wrong value for "active": "perhaps"' 'Write true or false.'
 }
 
 @test "what a later version brings is said to" {
@@ -208,4 +226,69 @@ END
     signal serve TERM
     ended serve
     [ "$status" -eq 0 ]
+}
+
+# The columns of a schedule that the file says.
+schedule_row()
+{
+    sql "select cron, timezone, kind, args, queue, priority, catch_up, active from millrace.schedules where name = '$1'"
+}
+
+schedule_is()
+{
+    [ "$(schedule_row "$1")" = "$2" ]
+}
+
+has_run()
+{
+    [ "$(sql "select count(*) from millrace.jobs where queue = 'ticks' and kind = 'tick' and status = 'completed'")" -ge 1 ]
+}
+
+@test "a schedule of the file is made, and its jobs run" {
+    cat >"$conf" <<'END'
+worker ticker { queue = "ticks"  run = "true" }
+schedule second { cron = "* * * * * *"  kind = "tick"  queue = "ticks"  timezone = "Europe/Berlin"
+                  args = '{"n": 1}'  catch_up = none  priority = 7 }
+schedule later  { cron = "@yearly"  kind = "tick"  active = false }
+schedule plain  { cron = "@yearly"  kind = "tick" }
+END
+    daemon serve serve -c "$conf"
+    wait_until 20 logged serve 'settings.applied.*refused=0'
+    schedule_is second '* * * * * *|Europe/Berlin|tick|{"n": 1}|ticks|7|none|t'
+    schedule_is later '@yearly|UTC|tick|{}|default|50|last|f'
+    schedule_is plain '@yearly|UTC|tick|{}|default|50|last|t'
+    wait_until 30 has_run
+    [ "$(sql "select distinct (args, priority, source, meta ->> 'schedule') from millrace.jobs where queue = 'ticks'")" = \
+        '("{""n"": 1}",7,cron,second)' ]
+    # What the file says counts again after a reload; a section that is gone stays in the database.
+    sql "select millrace.schedule_disable('plain')"
+    sed -i -e '/^schedule later/d' -e 's/"@yearly"/"@monthly"/' "$conf"
+    signal serve HUP
+    wait_until 20 schedule_is plain '@monthly|UTC|tick|{}|default|50|last|t'
+    schedule_is later '@yearly|UTC|tick|{}|default|50|last|f'
+    signal serve TERM
+    ended serve
+    [ "$status" -eq 0 ]
+    sql "select millrace.unschedule(name) from millrace.schedules"
+}
+
+@test "a refused schedule is logged with the reason, and the others are made" {
+    cat >"$conf" <<'END'
+schedule bad_args { cron = "@daily"  kind = "k"  args = "{to: ada}" }
+schedule bad_cron { cron = "0 25 * * *"  kind = "k" }
+schedule bad_zone { cron = "@daily"  kind = "k"  timezone = "Mars/Olympus" }
+schedule bad_mode { cron = "@daily"  kind = "k"  catch_up = "some" }
+schedule fine     { cron = "@daily"  kind = "k" }
+END
+    daemon serve serve -c "$conf"
+    wait_until 20 logged serve 'settings.applied.*applied=1 refused=4'
+    logged serve 'settings.refused: the settings of schedule bad_args were refused: invalid input syntax for type json.*schedule=bad_args'
+    logged serve "settings.refused: the settings of schedule bad_cron were refused: cron '0 25 \* \* \*': hour '25' is wrong"
+    logged serve "settings.refused: the settings of schedule bad_zone were refused: time zone 'Mars/Olympus' does not exist"
+    logged serve "settings.refused: the settings of schedule bad_mode were refused: catch_up must be none, last or all, not 'some'"
+    [ "$(sql "select string_agg(name, ',') from millrace.schedules")" = fine ]
+    signal serve TERM
+    ended serve
+    [ "$status" -eq 0 ]
+    sql "select millrace.unschedule('fine')"
 }

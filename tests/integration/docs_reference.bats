@@ -42,7 +42,8 @@ same()
         <(sql "select format('millrace.%s(%s) → %s', p.proname,
                              regexp_replace(replace(replace(replace(replace(pg_get_function_arguments(p.oid), 'timestamp with time zone', 'timestamptz'),
                                                                     'integer', 'int'), ' DEFAULT ', ' = '), 'NULL', 'null'), '::[a-z ]+(\[\])?', '', 'g'),
-                             replace(replace(pg_get_function_result(p.oid), 'SETOF', 'setof'), 'integer', 'int'))
+                             replace(replace(replace(pg_get_function_result(p.oid), 'SETOF', 'setof'), 'integer', 'int'),
+                                     'timestamp with time zone', 'timestamptz'))
                  from pg_proc p
                 where p.pronamespace = 'millrace'::regnamespace
                   and p.proname not in ('job_standing', 'job_logged', 'worker_list')

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
 #
-# docs/sql.md and docs/transactional.md are run as they stand, each in a fresh database, and have to
-# print what they say.
+# Pages are run as they stand, each in a fresh database, and have to print what they say.
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
@@ -40,6 +39,10 @@ page_matches()
 
 @test "docs/sql.md prints what it says" {
     page_matches "$MR_ROOT/docs/sql.md"
+}
+
+@test "docs/schedules.md prints what it says" {
+    page_matches "$MR_ROOT/docs/schedules.md"
 }
 
 @test "docs/transactional.md prints what it says" {

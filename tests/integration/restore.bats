@@ -63,7 +63,7 @@ burn_xids()
     sql "call app.burn_xids($1)"
 }
 
-# The public functions, each with arguments that are fine. $1 is a lease that the dump knows as running.
+# The public functions that read or write tables, each with arguments that are fine. $1 is a lease that the dump knows as running.
 calls()
 {
     cat <<CALLS
@@ -91,6 +91,11 @@ resume('narrow')
 replay(1)
 replay_all('narrow')
 replay_completed('narrow', 'yesterday', 'tomorrow')
+schedule('s', '@daily', 'k')
+unschedule('s')
+schedule_enable('s')
+schedule_disable('s')
+schedule_run('s')
 job(1)
 job_by_ref('narrow', 'r')
 depth('narrow')
@@ -182,7 +187,7 @@ is_at_home_after_migrate()
     diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname <> all ('{job_standing,job_logged,worker_list,cancel,pause_job,resume_job,run_now}') order by 1")
+                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next,cancel,pause_job,resume_job,run_now}') order by 1")
     drop_db
 }
 

@@ -8,12 +8,13 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.schedule;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
          setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
-         setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0);
+         setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0), setval('millrace.schedule_hint', 0),
+         setval('millrace.schedule_sweep', 0);
 $$;
 
 create function at(seconds numeric) returns timestamptz language sql as $$
@@ -28,6 +29,11 @@ $$;
 create function put(p_at numeric, p_queue text, p_n int, p_due numeric = null) returns bigint language sql as $$
   select count(*)
     from millrace.enqueue_many_at(at(p_at), 'k', array_fill('{}'::jsonb, array[p_n]), p_queue, 50, at(p_due))
+$$;
+
+-- A schedule that fires each minute.
+create function minutely(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.schedule_at(at(p_at), 'minutely', '* * * * *', 'k', '{}', p_queue, 'UTC', 'last', true, 50) is not null
 $$;
 
 -- A job of nine million bytes: one fits into a claim, two do not.

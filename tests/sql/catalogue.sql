@@ -12,6 +12,7 @@ insert into t.public_function values
   ('millrace_reader',   'health',           'millrace.health()'),
   ('millrace_reader',   'job',              'millrace.job(t.job())'),
   ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),
+  ('millrace_reader',   'cron_next',        'millrace.cron_next(''@daily'')'),
   ('millrace_producer', 'enqueue',          'millrace.enqueue(''k'')'),
   ('millrace_producer', 'enqueue_many',     'millrace.enqueue_many(''k'', ''{}'')'),
   ('millrace_producer', 'enqueue_jobs',     'millrace.enqueue_jobs(''[]'')'),
@@ -36,6 +37,11 @@ insert into t.public_function values
   ('millrace_admin',    'pause_job',        'millrace.pause_job(1)'),
   ('millrace_admin',    'resume_job',       'millrace.resume_job(1)'),
   ('millrace_admin',    'run_now',          'millrace.run_now(1)'),
+  ('millrace_admin',    'schedule',         'millrace.schedule(''spare'', ''@daily'', ''k'')'),
+  ('millrace_admin',    'schedule_run',     'millrace.schedule_run(''spare'')'),
+  ('millrace_admin',    'schedule_disable', 'millrace.schedule_disable(''spare'')'),
+  ('millrace_admin',    'schedule_enable',  'millrace.schedule_enable(''spare'')'),
+  ('millrace_admin',    'unschedule',       'millrace.unschedule(''spare'')'),
   ('millrace_admin',    'replay',           'millrace.replay(t.letter())'),
   ('millrace_admin',    'replay_all',       'millrace.replay_all(''default'')'),
   ('millrace_admin',    'replay_completed', 'millrace.replay_completed(''default'', now() - interval ''1 hour'', now())'),
@@ -88,7 +94,7 @@ select is(array(select c.relname || ' ' || r.role_name
                    and has_table_privilege(r.role_name, c.oid, 'select')
                  order by 1),
           array(select v || ' ' || r.role_name
-                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schema_migration', 'schema_functions']) v
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'schema_migration', 'schema_functions']) v
                  cross join t.role_rank r
                  order by 1), 'readable are the views and what migrate wrote down, for all four roles');
 select is(array(select a.attrelid::regclass::text || '.' || a.attname
@@ -152,6 +158,7 @@ language plpgsql
 as $$
 begin
   perform millrace.set_queue('spare', '{}');
+  perform millrace.schedule('spare', '@daily', 'k');
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
   select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';
 end $$;
@@ -195,7 +202,7 @@ select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission
 select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
 select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
 select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
-  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schema_migration', 'schema_functions']) v;
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'schema_migration', 'schema_functions']) v;
 select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
   from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
 -- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.

@@ -144,8 +144,6 @@ static void later_versions(void **state)
     (void)state;
     refused("dsn = x\nhttp { listen = \"127.0.0.1:7070\" }",
             ":2: section \"http\" comes in a later version", "Leave it out for now.");
-    refused("schedule nightly { }", ":1: section \"schedule\" comes in a later version",
-            "Leave it out for now.");
     refused("bridge b { }", ":1: section \"bridge\" comes in a later version",
             "Leave it out for now.");
     refused("token t { }", ":1: section \"token\" comes in a later version",
@@ -154,7 +152,7 @@ static void later_versions(void **state)
             "Leave it out for now.");
     // not a beginning or an end of one of those words
     refused("brid x", ":1: unknown key \"brid\"",
-            "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry.");
+            "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule.");
 }
 
 static void wrong_values(void **state)
@@ -194,6 +192,54 @@ static void wrong_workers(void **state)
                      MR_ECONFIG);
     assert_non_null(strstr(err.message, ":2: "));
     assert_non_null(strstr(err.message, "title"));
+}
+
+static void schedules(void **state)
+{
+    (void)state;
+    assert_int_equal(load("schedule nightly { cron = \"0 2 * * *\" timezone = \"Europe/Berlin\"\n"
+                          "  kind = report queue = reports args = '{\"a\": 1}' catch_up = all\n"
+                          "  priority = 0 active = false }\n"
+                          "schedule plain { cron = \"@daily\" kind = k }"),
+                     0);
+    const struct config_schedule *nightly = &config->schedules[0], *plain = &config->schedules[1];
+    assert_int_equal(config->schedule_count, 2);
+    assert_string_equal(nightly->name, "nightly");
+    assert_string_equal(nightly->cron, "0 2 * * *");
+    assert_string_equal(nightly->timezone, "Europe/Berlin");
+    assert_string_equal(nightly->kind, "report");
+    assert_string_equal(nightly->queue, "reports");
+    assert_string_equal(nightly->args, "{\"a\": 1}");
+    assert_string_equal(nightly->catch_up, "all");
+    assert_int_equal(nightly->priority, 0);
+    assert_false(nightly->active);
+    assert_null(plain->timezone);
+    assert_null(plain->queue);
+    assert_null(plain->args);
+    assert_null(plain->catch_up);
+    assert_int_equal(plain->priority, 50);
+    assert_true(plain->active);
+}
+
+static void wrong_schedules(void **state)
+{
+    (void)state;
+    refused("schedule s { kind = k\n}", ":2: schedule s has no cron",
+            "Add cron = \"0 2 * * *\", for example.");
+    refused("schedule s { cron = \"@daily\" }", ":1: schedule s has no kind",
+            "Add kind = \"NAME\", the kind of its jobs.");
+    refused("schedule s { corn = \"@daily\" }", ":1: unknown key \"corn\" in schedule s",
+            "Did you mean cron?");
+    refused("schedule s { priority = 100 }", ":1: wrong value for \"priority\": \"100\"",
+            "Write a whole number from 0 to 99.");
+    refused("schedule s { active = perhaps }", ":1: wrong value for \"active\": \"perhaps\"",
+            "Write true or false.");
+    refused("schedule s { cron = \"\" }", ":1: \"cron\" is empty",
+            "Leave the key out, or give it a value.");
+    assert_int_equal(load("schedule s { cron = \"@daily\" kind = k }\n"
+                          "schedule s { cron = \"@hourly\" kind = k }"),
+                     MR_ECONFIG);
+    assert_non_null(strstr(err.message, ":2: "));
 }
 
 static void broken_files(void **state)
@@ -284,6 +330,8 @@ int main(void)
         cmocka_unit_test(later_versions),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(wrong_workers),
+        cmocka_unit_test(schedules),
+        cmocka_unit_test(wrong_schedules),
         cmocka_unit_test(broken_files),
         cmocka_unit_test(variables),
         cmocka_unit_test(poll_of_the_environment),

@@ -47,9 +47,21 @@ select millrace.pause(:'q');
 select count(*) = 0 as passed_pause from millrace.claim(:'q');
 select millrace.resume(:'q');
 :note
-select count(*) = 11 as passed_maintain from millrace.maintain();
+select count(*) = 12 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
+select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
+select count(*) = 1 as passed_schedule from millrace.schedules where name = :'q' and not active;
+:note
+select millrace.schedule_run(:'q') > 0 as passed_schedule_run;
+select millrace.schedule_enable(:'q');
+select next_at > now() as passed_schedule_enable from millrace.schedules where name = :'q';
+select millrace.schedule_disable(:'q');
+select next_at is null as passed_schedule_disable from millrace.schedules where name = :'q';
+:note
+select millrace.unschedule(:'q');
+select count(*) = 0 as passed_unschedule from millrace.schedules where name = :'q';
+select millrace.cron_next('@daily', '2030-01-01 12:00+00') = '2030-01-02 00:00+00' as passed_cron_next;
 select millrace.purge(:'q') > 0 as passed_purge;
 select count(*) = 0 as passed_empty from millrace.claim(:'q', 'w', 1);
 select millrace.enqueue('k', queue => :'q') as id \gset
