@@ -120,9 +120,9 @@ static void print_errors(const PGresult *rows)
 static int print_table(const PGresult *rows, struct mr_error *err)
 {
     static const struct table_column columns[] = {
-        {"NAME", false, 40}, {"CRON", false, 40}, {"ZONE", false, 0}, {"QUEUE", false, 30},
-        {"KIND", false, 30}, {"NEXT", false, 0},  {"LAST", false, 0}, {"STATE", false, 0},
-        {NULL, false, 0},
+        {"NAME", false, 40},  {"CRON", false, 40}, {"ZONE", false, 0},
+        {"QUEUE", false, 30}, {"KIND", false, 30}, {"NEXT", false, 0},
+        {"LAST", false, 0},   {"STATE", false, 0}, {NULL, false, 0},
     };
     static const int texts[] = {COLUMN_NAME, COLUMN_CRON, COLUMN_TIMEZONE, COLUMN_QUEUE,
                                 COLUMN_KIND};
@@ -597,9 +597,10 @@ static int cron_next(int argc, char **argv)
 int cmd_cron(int argc, char **argv)
 {
     static const struct command_verb verbs[] = {
-        {"list", cron_list}, {"set", cron_set},       {"remove", cron_remove},
-        {"next", cron_next}, {"enable", cron_enable}, {"disable", cron_disable},
-        {"run", cron_run},   {NULL, NULL},
+        {"list", cron_list},     {"set", cron_set},
+        {"remove", cron_remove}, {"next", cron_next},
+        {"enable", cron_enable}, {"disable", cron_disable},
+        {"run", cron_run},       {NULL, NULL},
     };
 
     return command_group("cron", verbs, argc, argv);
