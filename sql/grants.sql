@@ -23,8 +23,8 @@ begin
         ('millrace_worker',   'heartbeat'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
-        ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'replay'),
-        ('millrace_admin',    'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
+        ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'change_job'),
+        ('millrace_admin',    'replay'), ('millrace_admin', 'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
         ('millrace_admin',    'schedule_disable'), ('millrace_admin', 'schedule_run'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
       ) g(role_name, function_name)

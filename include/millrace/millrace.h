@@ -232,8 +232,8 @@ int mr_complete_many(mr_conn *conn, const char *const *leases, size_t count, int
                      mr_error *err);
 
 // Reports a failure. retry_in_ms 0: the backoff of the kind. no_retry not 0: to the dead
-// letters. state replaces the job's, NULL leaves it. *ret_dead, where not NULL: whether the job
-// is a dead letter now.
+// letters. state replaces the job's, NULL leaves it. A job that was cancelled ends as cancelled
+// instead. *ret_dead, where not NULL: whether the job is a dead letter now.
 int mr_fail(mr_conn *conn, const char *lease, int64_t id, const char *error, int64_t retry_in_ms,
             int no_retry, const void *state, size_t state_size, int *ret_dead, mr_error *err);
 
@@ -253,6 +253,14 @@ int mr_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t coun
 // NULL: its end, in microseconds since 1970-01-01 UTC.
 int mr_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, int64_t *ret_until_us,
                  mr_error *err);
+
+// The same, and which open jobs of the lease were cancelled meanwhile: *ret_ids, *ret_count of
+// them, ascending, freed by the caller with mr_free(); NULL and 0 when there is none. Stop them
+// and report them with mr_fail(), or mr_release() them: they end as cancelled then. One that is
+// completed all the same is completed. The next heartbeat names those again that are still open.
+int mr_heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_ms,
+                           int64_t *ret_until_us, int64_t **ret_ids, size_t *ret_count,
+                           mr_error *err);
 
 // ---- looking ---------------------------------------------------------------------------
 
@@ -299,6 +307,9 @@ int mr_reply_code(const mr_reply *reply, mr_error *err);
 // enqueue, requeue: the id; complete, finish, release: how many; fail: 1 for a dead letter;
 // heartbeat: the end of the lease in microseconds.
 int64_t mr_reply_number(const mr_reply *reply);
+// heartbeat: how many open jobs of the lease were cancelled, and in *ret_ids, where not NULL, their
+// ids, ascending, borrowed from the reply; 0 and NULL otherwise.
+size_t mr_reply_cancelled(const mr_reply *reply, const int64_t **ret_ids);
 // claim: the batch, which the caller frees; NULL otherwise, and the second time.
 mr_batch *mr_reply_take_batch(mr_reply *reply);
 void mr_reply_free(mr_reply *reply);
@@ -332,6 +343,12 @@ int mr_outcome_snooze(mr_outcome *outcome, int64_t delay_ms);
 int mr_outcome_requeue(mr_outcome *outcome, const char *changes);
 // Beside fail, snooze or requeue, before or after it: what the next attempt finds as its state.
 int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size);
+
+// Not 0: the job was cancelled. A handler that takes long asks now and then, from any thread as
+// long as it runs, and ends early: whatever it says but completed, the job ends as cancelled. The
+// worker learns of it with a heartbeat, at a third of the lease; a job that no thread has begun by
+// then is not begun.
+int mr_outcome_cancelled(const mr_outcome *outcome);
 
 // Runs one job, on a thread of the worker's. Returns 0: the job is completed unless an
 // mr_outcome_* call said otherwise; not 0: it failed, unless one said otherwise.
@@ -367,7 +384,7 @@ typedef struct mr_worker_counts {
     int64_t claims;  // that brought jobs
     int64_t claimed; // jobs
     int64_t completed;
-    int64_t failed;   // retried or dead
+    int64_t failed;   // retried, dead or cancelled
     int64_t requeued; // snoozed included
     int64_t released;
     int64_t lost; // leases that were void when their outcome was written (MR001)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Refused by this version (0A000): jobs that wait or run cannot be changed from outside yet.
+-- Sets a job that waits aside until resume_job. Errors: MR003 unknown job, 22023 it does not wait. Commit soon: until then no job of the same
+-- lane is delivered.
 create or replace function millrace.pause_job(id bigint)
 returns void
 language plpgsql
@@ -12,7 +13,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
-  perform millrace.refuse_feature('pause_job');
+  perform millrace.pause_job_at(clock_timestamp(), id);
 end $$;
 comment on function millrace.pause_job(bigint) is
-  'refused by this version';
+  'sets a job aside';

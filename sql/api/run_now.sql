@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Refused by this version (0A000): jobs that wait or run cannot be changed from outside yet.
+-- Makes a job that is scheduled, retried later or paused available at once; one that is available stays as it is. Errors: MR003 unknown job,
+-- 22023 it runs or has ended.
 create or replace function millrace.run_now(id bigint)
 returns void
 language plpgsql
@@ -12,7 +13,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
-  perform millrace.refuse_feature('run_now');
+  perform millrace.run_now_at(clock_timestamp(), id);
 end $$;
 comment on function millrace.run_now(bigint) is
-  'refused by this version';
+  'makes a job available at once';

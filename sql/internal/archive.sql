@@ -71,7 +71,7 @@ begin
                        and q.retention_time > $3
                        and k.finished_at + q.retention_time > $1) p) f on f.lane = j.lane and f.pos = j.at
       left join millrace.result r on r.job_id = case when j.pack_n is null then j.job_id else j.at end and r.pos = j.at
-     where f.letter in ('c', 'x') $sql$,
+     where f.letter in ('c', 'x', 'k') $sql$,
     p_segment.seg % 16, p_from, least(p_to, 4294967294))
     using p_now, p_segment.seg, p_keep;
   get diagnostics v_n = row_count;
@@ -97,7 +97,7 @@ begin
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
    where q.retention_time > millrace.log_retention()
      and p_claim.finished_at + q.retention_time > p_now
-     and coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c') in ('c', 'x');
+     and coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c') in ('c', 'x', 'k');
 end $$;
 
 -- The leaf of `archive` for the time a job may go: 0-31 by the day within 31 days, 32-63 by the month of thirty days after that.

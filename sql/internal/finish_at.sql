@@ -12,6 +12,7 @@ declare
   v_positions bigint[];
   v_ordinals int[];
   v_failed   bigint[];
+  v_stopped  bigint[];
   v_marks    text;
   v_mark     text;
   v_one      record;
@@ -57,7 +58,8 @@ begin
     v_slots := millrace.held_slots(v_claim);
     v_positions := v_claim.positions;      -- unfolded once, not for each job
     v_ids := coalesce(v_claim.job_ids, v_positions);
-    v_failed := millrace.jobs_fail(p_now, v_claim, v_slots, p_outcomes, v_ordinals);
+    v_stopped := millrace.marks_of(v_claim);
+    v_failed := millrace.jobs_fail(p_now, v_claim, v_slots, p_outcomes, v_ordinals, v_stopped);
     v_marks := coalesce((select string_agg(case when f.id is null then 'c' else 'f' end, '' order by e.ord)
                            from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)
                            left join unnest(v_failed) f(id) on f.id = (e.job ->> 'id')::bigint), '');
@@ -85,7 +87,13 @@ begin
       if v_one.pos is null and v_one.outcome <> 'completed' then
         perform millrace.held_job(v_claim, v_one.at);      -- says what is wrong
       end if;
+      if v_one.outcome <> 'completed' and v_positions[v_one.at] = any (v_stopped) then
+        v_one.outcome := 'cancelled';
+      end if;
       case v_one.outcome
+        when 'cancelled' then
+          perform millrace.marks_end(p_now, v_claim.lane, array[v_positions[v_one.at]]);
+          v_mark := 'k';
         when 'completed' then
           if v_one.result is not null then
             perform millrace.result_keep(p_now, v_claim, v_one.at, v_one.result);

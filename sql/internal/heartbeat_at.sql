@@ -19,5 +19,23 @@ begin
      and k.no = v_claim.no
   returning k.leased_till
     into v_until;
-  return row(v_until, '{}'::bigint[])::millrace.lease_state;
+  return row(v_until, millrace.cancelled_of(v_claim))::millrace.lease_state;
+end $$;
+
+-- The ids of the open jobs of a claim that were cancelled.
+create or replace function millrace.cancelled_of(p_claim millrace.claim)
+returns bigint[]
+language plpgsql
+as $$
+declare
+  v_stopped bigint[] := millrace.marks_of(p_claim);
+begin
+  return case
+           when v_stopped is null then '{}'
+           else array(select coalesce(p_claim.job_ids[u.ord], u.pos)
+                        from unnest(p_claim.positions) with ordinality u(pos, ord)
+                       where u.pos = any (v_stopped)
+                         and (p_claim.outcome is null or substr(p_claim.outcome, u.ord::int, 1) = 'o')
+                       order by 1)
+         end;
 end $$;

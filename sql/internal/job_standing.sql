@@ -14,11 +14,26 @@ as $$
 declare
   v_open  int := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_claim millrace.claim;
+  v_status text;
+  v_mark  "char";
+  v_made  timestamptz;
 begin
   -- The segment by the leaf: a row written during a rotation may carry the number of the segment before.
   v_claim := millrace.claim_of(p_lane, case when p_slot < 0 then p_seg else v_open - (v_open - p_slot) % 16 end, p_xid, p_pos);
   if v_claim.no is null then
     status := 'available';
+    if millrace.marks_exist() then
+      select case m.letter when 'w' then null else 'cancelled' end, m.letter, m.made_at
+        into v_status, v_mark, v_made
+        from millrace.mark m
+       where m.lane = p_lane
+         and m.pos = p_pos;
+      if found then
+        status := v_status;
+        letter := case v_mark when 'w' then 'w' else 'k' end;
+        finished_at := v_made;
+      end if;
+    end if;
     return;
   end if;
   letter := case
@@ -29,7 +44,7 @@ begin
   if letter = 'o' and v_claim.status = 'd' then
     letter := 'c';
   end if;
-  status := case letter when 'o' then 'running' when 'c' then 'completed' when 'x' then 'expired' when 'p' then 'cancelled' end;
+  status := case letter when 'o' then 'running' when 'c' then 'completed' when 'x' then 'expired' when 'p' then 'cancelled' when 'k' then 'cancelled' end;
   worker := v_claim.holder;
   claimed_at := v_claim.claimed_at;
   finished_at := case when letter = 'o' then null else v_claim.finished_at end;

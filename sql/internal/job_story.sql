@@ -8,6 +8,9 @@ declare
   v_story    jsonb;
   v_attempts jsonb;
   v_trail    jsonb;
+  v_result   jsonb;
+  v_reason   text;
+  v_asked    boolean;
 begin
   perform millrace.at_home();
   select to_jsonb(v) - 'row_id'
@@ -18,8 +21,7 @@ begin
      and v.row_id <= p_id | 31
    limit 1;
   if v_story is null then
-    perform millrace.refuse_unknown(format('there is no job %s', coalesce(p_id::text, 'null')),
-      'Check the id; finished jobs are forgotten after their queue''s retention.');
+    perform millrace.refuse_job(p_id);
   end if;
   v_trail := coalesce((select j.trail from millrace.job_rows(p_id) j order by j.pos desc limit 1), '[]');
   v_trail := coalesce((select d.trail from millrace.delayed d where d.job_id = p_id limit 1), v_trail);
@@ -28,7 +30,7 @@ begin
            'attempt', j.attempt, 'worker', s.worker, 'claimed_at', s.claimed_at, 'finished_at', s.finished_at,
            'outcome', case s.letter when 'o' then 'running' when 'c' then 'completed' when 'f' then 'failed' when 'd' then 'dead'
                                     when 'r' then 'released' when 'q' then 'requeued' when 'l' then 'lost' when 'x' then 'expired'
-                                    when 'p' then 'cancelled' else 'waiting' end,
+                                    when 'p' then 'cancelled' when 'k' then 'cancelled' when 'w' then 'withdrawn' else 'waiting' end,
            'error', (select t ->> 'error'
                        from jsonb_array_elements(v_trail) t
                       where (t ->> 'attempt')::int = j.attempt
@@ -40,14 +42,26 @@ begin
    cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s;
   -- Not jsonb_strip_nulls: it would reach into args and meta.
   v_story := (select jsonb_object_agg(e.key, e.value) from jsonb_each(v_story) e where e.value <> 'null');
-  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
-         || coalesce((select jsonb_build_object('result', r.payload_result)
+  v_result := coalesce((select r.payload_result
                         from millrace.result r
                        where r.job_id = p_id
                        order by r.finished_at desc
                        limit 1),
-                     (select jsonb_build_object('result', a.payload_result)
+                     (select a.payload_result
                         from millrace.archive a
                        where a.job_id = p_id
-                         and a.payload_result is not null), '{}');
+                         and a.payload_result is not null));
+  select m.mark_text, true
+    into v_reason, v_asked
+    from millrace.mark m
+   where m.job_id = p_id
+     and m.letter <> 'w'
+   limit 1;
+  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
+         || case
+              when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))
+              when v_asked and v_story ->> 'status' = 'running' then jsonb_strip_nulls(jsonb_build_object('cancel_requested', true, 'reason', v_reason))
+              when v_result is not null then jsonb_build_object('result', v_result)
+              else '{}'
+            end;
 end $$;

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The failed jobs of a finish that come back later, all with one statement: what job_fail does with one, without a function
--- and an insert for each of them. Returns their ids. Those that die, or are missing from the log, are left to job_fail.
-create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_slots int2[], p_outcomes jsonb, p_ordinals int[])
+-- and an insert for each of them. Returns their ids. Those that die, are missing from the log, or were cancelled (p_stopped) are
+-- left to finish_at.
+create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_slots int2[], p_outcomes jsonb, p_ordinals int[],
+                                              p_stopped bigint[])
 returns bigint[]
 language plpgsql
 as $$
@@ -30,7 +32,8 @@ begin
                                   limit 1) j      -- the limit as in finish_at
              where e.job ->> 'outcome' = 'failed'
                and coalesce((e.job ->> 'retry')::boolean, true)
-               and j.attempt < j.attempts_limit) f
+               and j.attempt < j.attempts_limit
+               and (w.pos = any (p_stopped)) is not true) f
     returning job_id)
   select array_agg(p.job_id)
     into v_ids

@@ -1,6 +1,16 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The jobs available in a lane, exactly: what the ledger counted, plus what has come since, less what was claimed.
+-- The jobs available in a lane, exactly.
 create or replace function millrace.lane_depth(p_now timestamptz, p_lane int)
+returns bigint
+language plpgsql
+as $$
+begin
+  return greatest(0, millrace.lane_left(p_now, p_lane)
+                     - case when millrace.marks_exist() then (select count(*) from millrace.mark m where m.lane = p_lane and m.letter in ('k', 'w')) else 0 end);
+end $$;
+
+-- The jobs that the cursor of a lane has not passed: what the ledger counted, plus what has come since, less what was claimed.
+create or replace function millrace.lane_left(p_now timestamptz, p_lane int)
 returns bigint
 language plpgsql
 as $$

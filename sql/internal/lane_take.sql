@@ -18,7 +18,7 @@ returns millrace.taken
 language plpgsql
 as $$
 declare
-  c_batch_of_odd constant int := 10000;     -- expired or damaged rows passed over in one call
+  c_batch_of_odd constant int := 10000;     -- rows passed over in one call: expired, cancelled, damaged
   c_large constant int := 1500;             -- bytes that may lie out of line, see take_odd
   c_budget constant bigint := 16777216;     -- bytes of large jobs in a claim
   c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick
@@ -60,6 +60,8 @@ declare
   v_bytes   bigint := 0;
   v_odd     int[];
   v_marks   text;
+  v_marked  boolean := coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0;      -- somewhere
+  v_hit     boolean := false;                -- here
 begin
   select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null
     into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
@@ -141,11 +143,12 @@ begin
           end if;
           exit when v_found.n = 0;
           exit windows when p_mode = 't';
-          if v_found.odd and p_mode = 'r'
-             and (v_few or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
+          v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
+          if (v_found.odd or v_hit) and p_mode = 'r'
+             and (v_few or v_hit or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
             exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
             v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit, v_n,
-                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state);
+                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_hit);
             exit windows when v_found.n = 0;
             v_bytes := v_bytes + v_found.bytes;
             v_jobs := v_jobs || v_found.jobs;
@@ -220,8 +223,14 @@ begin
           case when p_mode = 'r' then v_taken else 0 end,
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
           case when v_odd is not null then millrace.outcome_with(repeat('o', v_n), v_odd, v_marks) end);
+  if v_marked and v_n > 0 and p_mode in ('r', 'p') then
+    perform millrace.marks_end(p_now, p_lane, case when p_mode = 'p' then v_positions
+                                                   else array(select v_positions[o.at]
+                                                                from unnest(v_odd) with ordinality o(at, i)
+                                                               where substr(v_marks, o.i::int, 1) in ('k', 'w')) end);
+  end if;
   if p_mode = 'r' and v_taken = 0 and v_n < c_batch_of_odd then
-    -- All that was left of the window has expired: the next one may have jobs, and they come before those of a lower priority.
+    -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
     return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
   end if;
   return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);

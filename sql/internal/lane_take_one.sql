@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The most usual claim, for claim_take: the one job that waits, or that was asked for. Null where it is not that simple, and lane_take goes
--- on: the open segment holds the cursor and the job, the job is not odd, and no second one may be taken with it. n is 0 when the lane
+-- on: the open segment holds the cursor and the job, the job is not odd, nothing is marked, and no second one may be taken with it. n is 0 when the lane
 -- is surely empty.
 -- It takes the next job of the cursor's window. When nothing is left there and no transaction ran at the window's end, the next window
 -- begins right behind it and no job in it can be late: then it is taken, too. Jobs come by xid, so the one is read before the other.
@@ -21,13 +21,14 @@ declare
   v_job   record;
 begin
   select k.no + 1 as no, k.win_no, k.total, k.last_seg, k.last_xid, k.last_pos, pg_snapshot_xmax(k.win_lo) as start, k.win_hi,
-         pg_current_snapshot() as snap, gen_random_uuid() as token
+         pg_current_snapshot() as snap, gen_random_uuid() as token,
+         coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0 as marked
     into v_cur
     from millrace.claim_%1$s k
    where k.lane = p_lane
    order by k.lane desc, k.no desc
    limit 1;
-  if (v_cur.last_seg >= p_open) is not true then
+  if (v_cur.last_seg >= p_open) is not true or v_cur.marked then
     return null;
   end if;
   if v_cur.win_hi is null then

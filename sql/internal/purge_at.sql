@@ -17,8 +17,8 @@ begin
   get diagnostics v_n = row_count;
   foreach v_lane in array millrace.lanes_of(p_queue, 0) loop
     perform pg_advisory_xact_lock(1297219591, v_lane);
-    v_left := millrace.lane_depth(p_now, v_lane);
-    v_n := v_n + v_left;
+    v_n := v_n + millrace.lane_depth(p_now, v_lane);
+    v_left := millrace.lane_left(p_now, v_lane);
     while v_left > 0 loop
       v_total := (millrace.lane_cursor(v_lane, pg_sequence_last_value('millrace.seg_seq'::regclass)::int)).total;
       perform millrace.lane_take(p_now, v_lane, 10000, 'p', null, null, false, false);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Makes a schema that was restored from another cluster at home in this one. The xids of its logs are of another history and may lie in the
 -- future here, so nothing of the logs can stay: what was not delivered is appended again, in order; jobs under open leases go back, their
--- tokens are void; finished jobs move to the archive until their retention ends; the sequences are moved behind what is there.
+-- tokens are void, but for those that were cancelled; finished jobs move to the archive until their retention ends; the sequences are moved behind what is there.
 create or replace function millrace.rehome(p_now timestamptz)
 returns bigint
 language plpgsql
@@ -22,7 +22,7 @@ begin
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1)));
   -- A row was delivered when its lane's cursor has passed it; all that is compared comes from the dump, so it is of one history.
   create temporary table millrace_rehome on commit drop as
-  select j.*, f.letter, f.holder, f.claimed_at, f.finished_at,
+  select j.*, coalesce(m.letter, f.letter) as letter, f.holder, f.claimed_at, coalesce(m.made_at, f.finished_at) as finished_at, m.mark_text,
          row_number() over (order by f.letter = 'o' desc nulls last, j.in_window desc, j.log_seg, j.xid, j.pos) as ord
     from (select j.*, c.no is not null and pg_visible_in_snapshot(j.xid, c.hi) as in_window, c.lo, c.last_seg, c.last_xid, c.last_pos,
                  case when j.slot < 0 then j.seg else v_open - (v_open - j.slot) % 16 end as log_seg
@@ -43,7 +43,9 @@ begin
                       end as letter
                  from millrace.claim k
                 cross join lateral unnest(k.positions) with ordinality u(pos, ord)) f on f.lane = j.lane and f.pos = j.pos
-   where f.letter in ('o', 'c', 'x')
+    left join (select m.lane, m.pos, m.made_at, m.mark_text, case m.letter when 'w' then 'w' else 'k' end as letter
+                 from millrace.mark m) m on m.lane = j.lane and m.pos = j.pos and coalesce(f.letter, 'o') = 'o'
+   where f.letter in ('o', 'c', 'x', 'k')
       or not (j.in_window and (pg_visible_in_snapshot(j.xid, j.lo)
                                or (j.log_seg, j.xid, j.pos) <= (j.last_seg, j.last_xid, j.last_pos)));
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
@@ -52,13 +54,14 @@ begin
   select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
          millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          j.letter::"char", j.holder, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
-         j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+         j.payload_state, j.payload_blob,
+         coalesce(r.payload_result, case when j.mark_text is not null then jsonb_build_object('reason', j.mark_text) end), j.job_tenant, j.job_ref, j.job_source, j.trail
     from millrace_rehome j
     join millrace.queue q on q.queue_id = j.lane >> 12
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
-   where j.letter in ('c', 'x')
+   where j.letter in ('c', 'x', 'k')
      and j.finished_at + q.retention_time > p_now;
-  truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment;
+  truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
   perform setval('millrace.seg_seq', v_open + 1);
@@ -78,7 +81,7 @@ begin
   drop table millrace_rehome;
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
-          setval('millrace.clean_clock', 0);
+          setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0);
   insert into millrace.home (system_id)
   select c.system_identifier
     from pg_control_system() c

@@ -7,6 +7,8 @@ as $$
 declare
   v_claim    millrace.claim := millrace.lease_take(p_lease);
   v_ordinals int[];
+  v_stopped  bigint[] := millrace.marks_of(v_claim);
+  v_marks    text := '';
 begin
   if p_ids is null then
     v_ordinals := array(select o
@@ -17,8 +19,14 @@ begin
     v_ordinals := millrace.held_ordinals(v_claim, p_ids, p_lease);
   end if;
   for i in 1 .. cardinality(v_ordinals) loop
-    perform millrace.job_append(p_now, millrace.held_job(v_claim, v_ordinals[i]));
+    if v_claim.positions[v_ordinals[i]] = any (v_stopped) then
+      perform millrace.marks_end(p_now, v_claim.lane, array[v_claim.positions[v_ordinals[i]]]);
+      v_marks := v_marks || 'k';
+    else
+      perform millrace.job_append(p_now, millrace.held_job(v_claim, v_ordinals[i]));
+      v_marks := v_marks || 'r';
+    end if;
   end loop;
-  perform millrace.claim_settle(p_now, v_claim, v_ordinals, repeat('r', cardinality(v_ordinals)));
+  perform millrace.claim_settle(p_now, v_claim, v_ordinals, v_marks);
   return cardinality(v_ordinals);
 end $$;

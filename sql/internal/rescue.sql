@@ -55,12 +55,18 @@ declare
   v_limit   int := (select q.poison_limit from millrace.queue q where q.queue_id = p_claim.lane >> 12);
   v_marks   text := '';
   v_job     millrace.job;
+  v_stopped bigint[] := millrace.marks_of(p_claim);
   v_ordinals int[] := array(select o
                               from generate_series(1, p_claim.n) o
                              where p_claim.outcome is null
                                 or substr(p_claim.outcome, o, 1) = 'o');
 begin
   for i in 1 .. cardinality(v_ordinals) loop
+    if p_claim.positions[v_ordinals[i]] = any (v_stopped) then
+      perform millrace.marks_end(p_now, p_claim.lane, array[p_claim.positions[v_ordinals[i]]]);
+      v_marks := v_marks || 'k';
+      continue;
+    end if;
     v_job := null;
     begin
       v_job := millrace.held_job(p_claim, v_ordinals[i]);

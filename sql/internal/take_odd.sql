@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Takes from a range in which some jobs have expired or are large, for lane_take: up to p_limit jobs as claim returns them, and of
--- those passed over the ordinals (after p_base) and their letters, x expired, d damaged and buried.
+-- Takes from a range in which some jobs have expired, are marked (p_marked) or are large, for lane_take: up to p_limit jobs as claim returns
+-- them, and of those passed over the ordinals (after p_base) and their letters, x expired, k cancelled, w withdrawn, d damaged and buried.
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- bytes of them than p_budget, but one if p_taken is 0: a claim is built in memory. cut: the rest of the range is for the next claim;
 -- more: it may hold more, but not for want of memory.
 create or replace function millrace.take_odd(p_now timestamptz, p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
                                              p_hi pg_snapshot, p_limit int, p_base int, p_taken int, p_budget bigint, p_lease text,
-                                             p_until timestamptz, p_state boolean,
+                                             p_until timestamptz, p_state boolean, p_marked boolean,
                                              out n int, out positions bigint[], out ids bigint[], out xid xid8, out wait interval,
                                              out jobs millrace.claimed_job[], out ordinals int[], out marks text, out bytes bigint,
                                              out more boolean, out cut boolean)
 language plpgsql
 as $$
 declare
-  c_passed constant int := 1000;      -- expired rows passed over at a time
+  c_passed constant int := 1000;      -- rows passed over at a time
   v_seen int;
   v_live int;
   v_job  millrace.claimed_job;
@@ -21,19 +21,25 @@ begin
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
          array_agg(p_base + r.ord::int) filter (where r.kept and not r.live),
-         string_agg(case when r.stale_at = '-infinity' then 'd' else 'x' end, '') filter (where r.kept and not r.live),
+         string_agg(case when r.stale_at = '-infinity' then 'd' else coalesce(r.mark::text, 'x') end, '') filter (where r.kept and not r.live),
          coalesce(max(r.bytes) filter (where r.kept), 0), count(*) filter (where r.kept and r.live)
     into n, v_seen, positions, ids, xid, wait, ordinals, marks, bytes, v_live
     from (select r.*, r.rank - r.live::int < p_limit and (r.bytes <= p_budget or (r.rank <= 1 and p_taken = 0)) as kept
             from (select r.*, row_number() over o as ord, count(*) filter (where r.live) over o as rank,
                          coalesce(sum(r.size) filter (where r.live) over o, 0) as bytes
-                    from (select j.xid, j.pos, j.job_id, j.stale_at, (j.stale_at <= p_now) is not true as live,
+                    from (select j.xid, j.pos, j.job_id, j.stale_at, m.mark, (j.stale_at <= p_now) is not true and m.mark is null as live,
                                  p_now - coalesce(j.ready_at, j.created_at) as waited,
                                  -- JSON is measured as it is stored, maybe compressed, and may take eight times as much
                                  8 * (coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0))
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
-                            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) r
+                            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j
+                            left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
+                                                 from millrace.mark m
+                                                where p_marked
+                                                  and m.lane = p_lane
+                                                  and m.pos = j.pos
+                                                limit 1) m on true) r
                   window o as (order by r.xid, r.pos rows unbounded preceding)) r) r;
   cut := n < v_seen and v_live < p_limit;
   more := n < v_seen or v_seen = p_limit + c_passed;
@@ -44,6 +50,7 @@ begin
       into jobs
       from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j
      where (j.stale_at <= p_now) is not true
+       and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = j.pos))
            -- a JSON value that lies out of line is decoded here, not when it is sent
        and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true
        and (pg_column_size(j.payload_meta) >= 1500 and length(j.payload_meta::text) = 0) is not true;

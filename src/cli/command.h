@@ -91,6 +91,7 @@ const char *command_nearest(const PGresult *rows, const char *typed);
 int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err);
 
 command_fn cmd_bench;
+command_fn cmd_cancel;
 command_fn cmd_cron;
 command_fn cmd_dead;
 command_fn cmd_enqueue;

@@ -23,6 +23,7 @@ static const struct {
     {"job", cmd_job, "the story of a job"},
     {"pause", cmd_pause, "a queue hands out no more jobs"},
     {"resume", cmd_resume, "a queue hands out jobs again"},
+    {"cancel", cmd_cancel, "a job that waits ends, one that runs is told to"},
     {"dead", cmd_dead, "dead letters: list, show, replay, purge"},
     {"queue", cmd_queue, "queues and their settings: list, show, set"},
     {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
@@ -34,7 +35,7 @@ static const struct {
 
 // The names are taken; they work in a later version.
 static const char *const later[] = {
-    "top", "cancel", "capture", "cache", "lock", "doctor",
+    "top", "capture", "cache", "lock", "doctor",
 };
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))

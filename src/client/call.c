@@ -54,8 +54,9 @@ const struct call_info call_infos[CALL_KINDS] = {
          5, false, false},
     [CALL_RELEASE] = {"mr_release", "select millrace.release($1, $2::bigint[])", 2, false, false},
     [CALL_HEARTBEAT] = {"mr_heartbeat",
-                        "select h.lease_until from millrace.heartbeat($1, $2::interval) h", 2, true,
-                        false},
+                        "select h.lease_until, h.cancelled"
+                        " from millrace.heartbeat($1, $2::interval) h",
+                        2, true, false},
     [CALL_WAIT_CHANNEL] = {"mr_wait_channel", "select millrace.wait_channel($1, $2)", 2, false,
                            false},
     [CALL_LISTEN] = {"mr_listen", "listen ", 0, false, false},

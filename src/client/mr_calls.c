@@ -119,6 +119,30 @@ int mr_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, int64_t *r
     return code ? code : ask_number(conn, &call, ret_until_us, err);
 }
 
+int mr_heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_ms,
+                           int64_t *ret_until_us, int64_t **ret_ids, size_t *ret_count,
+                           mr_error *err)
+{
+    if (!ret_ids || !ret_count) {
+        mr_error_set(err, MR_EUSAGE, "no place was given for the cancelled ids");
+        mr_error_hint(err, "Give ret_ids and ret_count, or call mr_heartbeat().");
+        return MR_EUSAGE;
+    }
+    AUTO_CALL call;
+    mr_reply *reply = NULL;
+    int code = request_heartbeat(&call, lease, extend_ms, err);
+
+    if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
+        return code;
+    }
+    if (ret_until_us) {
+        *ret_until_us = reply->state.until_us;
+    }
+    *ret_ids = lease_state_take(&reply->state, ret_count);
+    mr_reply_free(reply);
+    return 0;
+}
+
 int mr_depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err)
 {
     AUTO_CALL call;

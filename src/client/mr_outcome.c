@@ -13,6 +13,7 @@ void mr__outcome_init(mr_outcome *outcome)
     outcome_init(&outcome->outcome);
     outcome->told = false;
     outcome->has_state = false;
+    outcome->cancelled = NULL;
     buf_init(&outcome->state, OUTCOME_ENTRY_MAX);
 }
 
@@ -81,6 +82,11 @@ int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size)
         buf_add(&outcome->state, state, state_size);
     }
     return buf_status(&outcome->state, NULL);
+}
+
+int mr_outcome_cancelled(const mr_outcome *outcome)
+{
+    return outcome && outcome->cancelled && atomic_load(outcome->cancelled);
 }
 
 static bool takes_state(const struct outcome *outcome)

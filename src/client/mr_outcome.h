@@ -6,6 +6,7 @@
 #define MILLRACE_CLIENT_MR_OUTCOME_H
 
 #include <millrace/millrace.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "client/outcome.h"
@@ -15,8 +16,10 @@ struct mr_outcome {
     bool told;        // by one of the handler's calls
     struct buf state; // beside it
     bool has_state;
+    const atomic_bool *cancelled; // whether its job was, as the worker knows; NULL: nobody knows
 };
 
+// Whoever runs the handler sets `cancelled` afterwards.
 void mr__outcome_init(mr_outcome *outcome);
 void mr__outcome_done(mr_outcome *outcome);
 

@@ -46,14 +46,13 @@ static int read_failure(mr_reply *reply, PGresult *result, struct mr_error *err)
     return 0;
 }
 
-static int read_time(mr_reply *reply, PGresult *result, struct mr_error *err)
+static int read_state(mr_reply *reply, PGresult *result, struct mr_error *err)
 {
-    if (PQntuples(result) != 1) {
-        return strange_answer(result, err);
-    }
-    reply->number = batch_time_us(result, 0, 0);
+    int code = lease_state_read(result, &reply->state, err);
+
+    reply->number = reply->state.until_us;
     PQclear(result);
-    return 0;
+    return code;
 }
 
 static int read_batch(mr_reply *reply, PGresult *result, struct mr_error *err)
@@ -83,7 +82,7 @@ static const struct {
     [CALL_FINISH] = {read_number, MR_CALL_FINISH},
     [CALL_REQUEUE] = {read_number, MR_CALL_REQUEUE},
     [CALL_RELEASE] = {read_number, MR_CALL_RELEASE},
-    [CALL_HEARTBEAT] = {read_time, MR_CALL_HEARTBEAT},
+    [CALL_HEARTBEAT] = {read_state, MR_CALL_HEARTBEAT},
     [CALL_DEPTH] = {.read = read_number},
     [CALL_JOB] = {.read = read_rows},
 };
@@ -142,6 +141,14 @@ int64_t mr_reply_number(const mr_reply *reply)
     return reply->number;
 }
 
+size_t mr_reply_cancelled(const mr_reply *reply, const int64_t **ret_ids)
+{
+    if (ret_ids) {
+        *ret_ids = reply->state.cancelled;
+    }
+    return reply->state.count;
+}
+
 mr_batch *mr_reply_take_batch(mr_reply *reply)
 {
     mr_batch *batch = reply->batch;
@@ -154,6 +161,7 @@ void mr_reply_free(mr_reply *reply)
 {
     if (reply) {
         mr_batch_free(reply->batch);
+        lease_state_done(&reply->state);
         PQclear(reply->result);
         free(reply->err);
         free(reply->queue);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "client/call.h"
+#include "client/lease_state.h"
 
 struct mr_reply {
     mr_conn *conn; // while it is pending
@@ -23,7 +24,8 @@ struct mr_reply {
     struct mr_error *err; // with a code, where there was memory for it
     int64_t number;
     mr_batch *batch;
-    PGresult *result; // of calls that return rows: enqueue_many, enqueue_jobs, job
+    struct lease_state state; // of a heartbeat
+    PGresult *result;         // of calls that return rows: enqueue_many, enqueue_jobs, job
     struct mr_reply *next;
 };
 

@@ -46,6 +46,7 @@ struct ticket {
     struct held_job *held;
     struct outcome outcome;
     int64_t took_us;
+    atomic_bool cancelled; // what mr_outcome_cancelled() says
     struct ticket *next, *prev;
 };
 
@@ -107,6 +108,7 @@ static void ticket_run(struct pool_work *work, void *thread_state)
 
     (void)thread_state;
     mr__outcome_init(&outcome);
+    outcome.cancelled = &ticket->cancelled;
     int64_t begun_us = clock_us();
     int status = options->handler(ticket->held->job, &outcome, options->arg);
     ticket->took_us = clock_us() - begun_us;
@@ -176,6 +178,20 @@ static void on_drop(void *arg, struct held_job *held)
 {
     (void)arg;
     ticket_withdraw(held->user);
+}
+
+// The handler can ask, and end early.
+static void on_cancel(void *arg, struct held_job *held)
+{
+    mr_worker *worker = arg;
+    struct ticket *ticket = held->user;
+
+    if (pool_withdraw(worker->pool, &ticket->work)) {
+        outcome_cancel(&ticket->outcome);
+        ticket_settle(ticket);
+    } else {
+        atomic_store(&ticket->cancelled, true);
+    }
 }
 
 // ---- running ----
@@ -370,7 +386,8 @@ static void make_name(char *name, size_t size)
 
 static int make_worker(mr_worker *worker, mr_error *err)
 {
-    static const struct worker_ops ops = {.room = on_room, .start = on_start, .drop = on_drop};
+    static const struct worker_ops ops = {
+        .room = on_room, .start = on_start, .drop = on_drop, .cancel = on_cancel};
     const mr_worker_options *options = &worker->options;
     char name[128];
 

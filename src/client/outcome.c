@@ -84,6 +84,11 @@ void outcome_release(struct outcome *outcome)
     restart(outcome, OUTCOME_RELEASED);
 }
 
+void outcome_cancel(struct outcome *outcome)
+{
+    outcome_fail(outcome, "cancelled", 0, false);
+}
+
 void outcome_elsewhere(struct outcome *outcome, bool failed)
 {
     restart(outcome, OUTCOME_ELSEWHERE);

@@ -40,6 +40,8 @@ void outcome_fail(struct outcome *outcome, const char *error, int64_t retry_in_m
 void outcome_snooze(struct outcome *outcome, int64_t delay_ms);
 void outcome_requeue(struct outcome *outcome, const char *changes_json);
 void outcome_release(struct outcome *outcome);
+// Failed because it was cancelled; the server knows of that, and ends the job as cancelled.
+void outcome_cancel(struct outcome *outcome);
 void outcome_elsewhere(struct outcome *outcome, bool failed);
 
 // Adds to what is there.

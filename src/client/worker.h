@@ -12,7 +12,9 @@
 // 4. An outcome stays until the database has answered for it. After a lost connection it is
 //    written again; a lease that was rescued meanwhile answers MR001, which is counted as lost.
 // 5. A refused outcome (bad JSON, say) fails its own job only, with the refusal as its error.
-// 6. While nothing is to be done the worker registers as waiting and listens; it still looks
+// 6. A heartbeat tells which jobs were cancelled. The handler is told once of each; what becomes
+//    of it is the handler's word, and the server makes a job cancelled that does not complete.
+// 7. While nothing is to be done the worker registers as waiting and listens; it still looks
 //    every WORKER_IDLE_MS, or every poll_ms where it cannot listen.
 
 #ifndef MILLRACE_CLIENT_WORKER_H
@@ -33,8 +35,9 @@ struct worker;
 struct held_job {
     const mr_claimed_job *job;
     void *user;
-    bool dropped; // the outcome will not be written; see drop below
-    bool settled; // the worker's, like what follows
+    bool dropped;   // the outcome will not be written; see drop below
+    bool cancelled; // somebody cancelled it; see cancel below
+    bool settled;   // the worker's, like what follows
     struct lease *lease;
 };
 
@@ -58,6 +61,11 @@ struct worker_ops {
     // The lease is lost or the grace period is over: the job's outcome will not be written any
     // more. Stop it if that is possible; worker_settle() must still be called once. May be NULL.
     void (*drop)(void *arg, struct held_job *job);
+    // Somebody cancelled the job: stop it if that is possible, do not begin it if it waits.
+    // worker_settle() must still be called once, now or later, with outcome_cancel() for a job
+    // that was stopped and with its own outcome for one that ended by itself. `drop` may come
+    // meanwhile. May be NULL.
+    void (*cancel)(void *arg, struct held_job *job);
     // For logs and counters; may be NULL. `job` is NULL where the event is about no single job.
     void (*event)(void *arg, enum worker_event event, const struct held_job *job,
                   const struct mr_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "client/lease_state.h"
 #include "client/worker_parts.h"
 
 // Leases completed in one call, and outcomes written in one.
@@ -50,6 +51,25 @@ static bool needs_beats(const struct lease *lease)
            !lease->lost && !lease->beating;
 }
 
+// Each of the jobs that were cancelled is told to its handler, once.
+static void lease_cancel(struct worker *worker, struct lease *lease, const PGresult *result)
+{
+    struct lease_state state;
+
+    if (!worker->ops.cancel || lease_state_read(result, &state, NULL)) {
+        return; // the next heartbeat says it again
+    }
+    for (int i = 0; state.count > 0 && i < lease->count; i++) {
+        struct held_job *held = &lease->helds[i];
+        if (!held->settled && !held->dropped && !held->cancelled &&
+            lease_state_has(&state, held->job->id)) {
+            held->cancelled = true;
+            worker->ops.cancel(worker->arg, held);
+        }
+    }
+    lease_state_done(&state);
+}
+
 struct beat {
     struct worker *worker;
     struct lease *lease;
@@ -60,12 +80,13 @@ static void beaten(void *arg, PGresult *result, const struct mr_error *err)
     struct beat beat = *(struct beat *)arg;
     int64_t now_ms = clock_ms();
 
-    (void)result;
     free(arg);
     beat.lease->beating = false;
     beat.lease->beat_at_ms = now_ms + beat.lease->length_ms / (err ? 10 : 3);
     if (err && err->code == MR_ELEASE && needs_beats(beat.lease)) {
         lease_lose(beat.worker, beat.lease, err);
+    } else if (!err && !beat.lease->lost) {
+        lease_cancel(beat.worker, beat.lease, result);
     }
 }
 

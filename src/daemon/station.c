@@ -177,11 +177,18 @@ static bool is_failure(const struct outcome *outcome)
            (outcome->kind == OUTCOME_ELSEWHERE && outcome->failed);
 }
 
+// A job that was stopped says nothing about its handler.
+static bool was_stopped(const struct held_job *held, const struct outcome *outcome)
+{
+    return held->dropped || outcome->kind == OUTCOME_RELEASED ||
+           (held->cancelled && is_failure(outcome));
+}
+
 // Whether the outcome changed the breaker.
 static bool tell_breaker(struct station *station, const struct held_job *held,
                          const struct outcome *outcome)
 {
-    if (held->dropped || outcome->kind == OUTCOME_RELEASED) {
+    if (was_stopped(held, outcome)) {
         breaker_neutral(&station->breaker);
         return false;
     }
@@ -234,13 +241,22 @@ static void on_drop(void *arg, struct held_job *held)
     station->handler->ops->drop(station->handler, held);
 }
 
+static void on_cancel(void *arg, struct held_job *held)
+{
+    struct station *station = arg;
+
+    log_event(station, LEVEL_INFO, "worker.cancelled", held,
+              "the job was cancelled and is told to stop", NULL);
+    station->handler->ops->cancel(station->handler, held);
+}
+
 static void on_settle(void *arg, struct held_job *held, struct outcome *outcome)
 {
     struct station *station = arg;
     bool changed = tell_breaker(station, held, outcome);
 
     station->running--;
-    if (!held->dropped && is_failure(outcome)) {
+    if (!was_stopped(held, outcome) && is_failure(outcome)) {
         log_failure(station, held->job, outcome);
     }
     if (changed) {
@@ -261,6 +277,7 @@ static const struct worker_ops station_worker_ops = {
     .room = on_room,
     .start = on_start,
     .drop = on_drop,
+    .cancel = on_cancel,
     .event = on_event,
 };
 

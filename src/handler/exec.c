@@ -14,6 +14,9 @@
 //    another when it is gone, which loses them no attempt.
 // 5. A job whose answer may or may not still come (spoiled, after a line that was no answer) makes
 //    answers without an id ambiguous: then the child is started again rather than believed.
+// 6. A job that was cancelled is not sent any more. When it is the oldest of a slot its child is
+//    stopped; one that was sent ahead is left alone until then, for the sake of those before it.
+//    An answer to it counts, whenever it comes.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +52,7 @@ struct exec_job {
     int64_t id;
     size_t size;       // of its line
     bool spoiled;      // settled because of a bad line that may have been its answer
+    bool cancelled;    // ends with its child, unless it is answered
     struct slot *slot; // NULL: waiting
     struct exec_job *next, *prev;
 };
@@ -159,6 +163,15 @@ static void settle_released(struct exec *exec, struct exec_job *job)
     settle(exec, job, &outcome);
 }
 
+static void settle_cancelled(struct exec *exec, struct exec_job *job)
+{
+    AUTO_OUTCOME outcome;
+
+    outcome_init(&outcome);
+    outcome_cancel(&outcome);
+    settle(exec, job, &outcome);
+}
+
 static void log_slot(const struct slot *slot, enum log_level level, const char *event,
                      const char *text)
 {
@@ -186,6 +199,27 @@ static int64_t timeout_of(const struct exec *exec, const struct exec_job *job)
     return own_ms > 0 ? own_ms : exec->timeout_ms;
 }
 
+// Why the child has to go; the oldest job fails with it, unless `reason` is NULL.
+static void slot_stop(struct slot *slot, const char *reason)
+{
+    struct exec_job *oldest = slot_oldest(slot);
+
+    if (slot->status != SLOT_UP) {
+        return;
+    }
+    slot->status = SLOT_STOPPING;
+    slot->blamed = reason && oldest && oldest->held ? oldest : NULL;
+    snprintf(slot->reason, sizeof(slot->reason), "%s", reason ? reason : "");
+    child_stop(slot->child);
+}
+
+// The child runs a job that was cancelled. It has done nothing wrong: the next one starts soon.
+static void slot_stop_cancelled(struct slot *slot)
+{
+    slot->backoff_ms = 0;
+    slot_stop(slot, NULL);
+}
+
 // To be called whenever the list has changed.
 static void slot_review(struct slot *slot)
 {
@@ -200,6 +234,9 @@ static void slot_review(struct slot *slot)
     child_set_job(slot->child, oldest ? oldest->id : -1);
     child_deadline(slot->child,
                    oldest && timeout_ms > 0 ? slot->oldest_since_us / 1000 + timeout_ms : 0);
+    if (oldest && oldest->cancelled) {
+        slot_stop_cancelled(slot);
+    }
 }
 
 static void slot_forget(struct slot *slot, struct exec_job *job)
@@ -213,20 +250,6 @@ static void slot_forget(struct slot *slot, struct exec_job *job)
         slot->oldest = NULL;
     }
     free(job);
-}
-
-// Why the child has to go; the oldest job fails with it, unless `reason` is NULL.
-static void slot_stop(struct slot *slot, const char *reason)
-{
-    struct exec_job *oldest = slot_oldest(slot);
-
-    if (slot->status != SLOT_UP) {
-        return;
-    }
-    slot->status = SLOT_STOPPING;
-    slot->blamed = reason && oldest && oldest->held ? oldest : NULL;
-    snprintf(slot->reason, sizeof(slot->reason), "%s", reason ? reason : "");
-    child_stop(slot->child);
 }
 
 // ---- pace and room ----
@@ -411,11 +434,12 @@ static void blame(struct slot *slot, const char *end, const char *words)
     slot->blamed = oldest;
 }
 
-// Takes the jobs of a child that is gone: the one to blame is returned, those that nobody waits
-// for are freed, the others wait again, in order and before those that came later.
-static struct exec_job *slot_clear(struct slot *slot)
+// Takes the jobs of a child that is gone: the one to blame and those that were cancelled go to
+// `ended`, those that nobody waits for are freed, the others wait again, in order and before those
+// that came later.
+static void slot_clear(struct slot *slot, struct exec_list *ended)
 {
-    struct exec_job *blamed = slot->blamed && slot->blamed->held ? slot->blamed : NULL;
+    const struct exec_job *blamed = slot->blamed;
 
     slot->blamed = slot->oldest = NULL;
     slot->spoiled = 0;
@@ -424,23 +448,39 @@ static struct exec_job *slot_clear(struct slot *slot)
         job->slot = NULL;
         if (!job->held) {
             free(job);
-        } else if (job != blamed) {
+        } else if (job == blamed || job->cancelled) {
+            list_push_first(ended, job);
+        } else {
             list_push_first(&slot->exec->waiting, job);
         }
     }
-    return blamed;
+}
+
+// Settles the jobs that ended with the child of a slot.
+static void slot_settle(struct slot *slot, struct exec_list *ended)
+{
+    for (struct exec_job *job = ended->first; job; job = ended->first) {
+        list_remove(ended, job);
+        if (job->cancelled) {
+            settle_cancelled(slot->exec, job);
+        } else {
+            settle_failed(slot->exec, job, slot->reason);
+        }
+        free(job);
+    }
 }
 
 static void on_exited(void *arg, const struct child_end *end)
 {
     struct slot *slot = arg;
     struct exec *exec = slot->exec;
+    struct exec_list ended = {0};
     char text[64];
 
     child_end_print(end, text, sizeof(text));
     blame(slot, text, child_words(slot->child));
     bool expected = slot->status == SLOT_STOPPING || exec->closing;
-    struct exec_job *blamed = slot_clear(slot);
+    slot_clear(slot, &ended);
     slot->child = NULL;
     slot->status = SLOT_EMPTY;
     if (!exec->closing) {
@@ -449,10 +489,7 @@ static void on_exited(void *arg, const struct child_end *end)
     if (!expected) {
         log_exit(slot, text);
     }
-    if (blamed) {
-        settle_failed(exec, blamed, slot->reason);
-        free(blamed);
-    }
+    slot_settle(slot, &ended);
     if (exec->closing) {
         close_if_empty(exec);
         return;
@@ -736,6 +773,24 @@ static void exec_drop(struct handler *handler, struct held_job *held)
     settle_released(exec, job);
 }
 
+static void exec_cancel(struct handler *handler, struct held_job *held)
+{
+    struct exec *exec = (struct exec *)handler;
+    struct exec_job *job = held->user;
+
+    if (!job) {
+        return;
+    }
+    job->cancelled = true;
+    if (!job->slot) {
+        list_remove(&exec->waiting, job);
+        settle_cancelled(exec, job);
+        free(job);
+    } else if (slot_oldest(job->slot) == job) {
+        slot_stop_cancelled(job->slot);
+    }
+}
+
 // ---- life ----
 
 static void exec_close(struct handler *handler, void (*closed)(void *arg), void *arg)
@@ -800,5 +855,6 @@ const struct handler_ops handler_exec = {
     .room = exec_room,
     .start = exec_start,
     .drop = exec_drop,
+    .cancel = exec_cancel,
     .close = exec_close,
 };

@@ -59,6 +59,8 @@ struct handler_ops {
     void (*start)(struct handler *handler, struct held_job *const *jobs, int count);
     // See worker_ops.drop.
     void (*drop)(struct handler *handler, struct held_job *held);
+    // See worker_ops.cancel.
+    void (*cancel)(struct handler *handler, struct held_job *held);
     // No job is running. Ends children and connections; calls `closed` on the loop when all is
     // gone and the memory is freed.
     void (*close)(struct handler *handler, void (*closed)(void *arg), void *arg);

@@ -472,18 +472,33 @@ static void http_start(struct handler *handler, struct held_job *const *jobs, in
     }
 }
 
+// Ends the request of a job in the middle, wherever that finds the server.
+static void cut(struct http *http, struct held_job *held, struct outcome *outcome)
+{
+    struct transfer *transfer = held->user;
+
+    if (transfer) {
+        http_multi_remove(http->multi, transfer->easy);
+        http->env.settle(http->env.arg, transfer_reset(transfer), outcome);
+    }
+}
+
 static void http_drop(struct handler *handler, struct held_job *held)
 {
-    struct http *http = (struct http *)handler;
-    struct transfer *transfer = held->user;
     AUTO_OUTCOME outcome;
 
     outcome_init(&outcome);
-    if (transfer) {
-        outcome_release(&outcome);
-        http_multi_remove(http->multi, transfer->easy);
-        http->env.settle(http->env.arg, transfer_reset(transfer), &outcome);
-    }
+    outcome_release(&outcome);
+    cut((struct http *)handler, held, &outcome);
+}
+
+static void http_cancel(struct handler *handler, struct held_job *held)
+{
+    AUTO_OUTCOME outcome;
+
+    outcome_init(&outcome);
+    outcome_cancel(&outcome);
+    cut((struct http *)handler, held, &outcome);
 }
 
 static void on_closed(void *arg)
@@ -600,5 +615,6 @@ const struct handler_ops handler_http = {
     .room = http_room,
     .start = http_start,
     .drop = http_drop,
+    .cancel = http_cancel,
     .close = http_close,
 };

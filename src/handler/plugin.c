@@ -4,10 +4,12 @@
 //
 // Code in this process cannot be stopped from outside. A job over its timeout, and one whose lease
 // is lost, runs until the function returns: its lease is kept alive meanwhile, and the log says so
-// once. What needs a hard limit belongs into a process (exec, run).
+// once. One that was cancelled does so, too, unless it asks (mr_outcome_cancelled()). What needs a
+// hard limit belongs into a process (exec, run).
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +50,8 @@ struct plugin_job {
     struct outcome outcome;
     int64_t began_us; // written by the thread; 0: not yet
     int64_t took_us;
-    bool told; // that it takes too long
+    bool told;             // that it takes too long
+    atomic_bool cancelled; // what mr_outcome_cancelled() says
     struct plugin_job *next, *prev;
 };
 
@@ -63,6 +66,7 @@ static void run_job(struct pool_work *work, void *thread_state)
     int64_t began_us = clock_us();
     __atomic_store_n(&job->began_us, began_us, __ATOMIC_RELAXED);
     mr__outcome_init(&outcome);
+    outcome.cancelled = &job->cancelled;
     int status = job->plugin->function(job->held->job, &outcome, NULL);
     job->took_us = clock_us() - began_us;
     mr__outcome_end(&outcome, status, &job->outcome);
@@ -228,6 +232,19 @@ static void plugin_drop(struct handler *handler, struct held_job *held)
     }
 }
 
+static void plugin_cancel(struct handler *handler, struct held_job *held)
+{
+    struct plugin *plugin = (struct plugin *)handler;
+    struct plugin_job *job = held->user;
+
+    if (job && pool_withdraw(plugin->pool, &job->work)) {
+        outcome_cancel(&job->outcome);
+        settle(job);
+    } else if (job) {
+        atomic_store(&job->cancelled, true);
+    }
+}
+
 // ---- life ----
 
 static void plugin_free(struct plugin *plugin)
@@ -344,5 +361,6 @@ const struct handler_ops handler_plugin = {
     .room = plugin_room,
     .start = plugin_start,
     .drop = plugin_drop,
+    .cancel = plugin_cancel,
     .close = plugin_close,
 };

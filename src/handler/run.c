@@ -5,6 +5,9 @@
 //
 // A last line of standard output that is an answer (answer.h) counts when the status is 0; one
 // that says failed counts with any status. All other output is for the log.
+//
+// Of a process that was told to stop because its job was cancelled, an answer still counts. Its
+// status does not: programs that catch SIGTERM and leave in order say 0, too.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +42,8 @@ struct run_job {
     struct child *child;
     struct buf last; // the last line of standard output, when it may be an answer
     int64_t timeout_ms;
-    char error[RUN_ERROR_SIZE]; // why it was stopped
+    bool cancelled;             // and stopped for that
+    char error[RUN_ERROR_SIZE]; // why else it was stopped
 };
 
 // ---- the end ----
@@ -120,7 +124,9 @@ static void conclude(struct run_job *job, const struct child_end *end, struct ou
     if (job->last.len) {
         child_log(job->child, job->last.data, job->last.len);
     }
-    if (good) {
+    if (job->cancelled) {
+        outcome_cancel(outcome);
+    } else if (good) {
         outcome_complete(outcome, NULL);
     } else {
         conclude_failed(job, end, outcome);
@@ -303,6 +309,18 @@ static void run_drop(struct handler *handler, struct held_job *held)
     run->env.settle(run->env.arg, held, &outcome);
 }
 
+static void run_cancel(struct handler *handler, struct held_job *held)
+{
+    struct run_job *job = held->user;
+
+    (void)handler;
+    // one that has ended by itself is to be judged by its status
+    if (job && !job->error[0] && !child_has_ended(job->child)) {
+        job->cancelled = true;
+        child_stop(job->child);
+    }
+}
+
 static void run_close(struct handler *handler, void (*closed)(void *arg), void *arg)
 {
     struct run *run = (struct run *)handler;
@@ -354,5 +372,6 @@ const struct handler_ops handler_run = {
     .room = run_room,
     .start = run_start,
     .drop = run_drop,
+    .cancel = run_cancel,
     .close = run_close,
 };

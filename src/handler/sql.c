@@ -152,6 +152,20 @@ static void sql_drop(struct handler *handler, struct held_job *held)
     }
 }
 
+// The thread looks: a job that it has not come to is not begun, the statement of one that runs is
+// cancelled.
+static void sql_cancel(struct handler *handler, struct held_job *held)
+{
+    struct sql_group *group = held->user;
+
+    (void)handler;
+    for (int i = 0; group && i < group->count; i++) {
+        if (group->jobs[i].held == held) {
+            atomic_store(&group->jobs[i].cancelled, true);
+        }
+    }
+}
+
 // ---- life ----
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -231,5 +245,6 @@ const struct handler_ops handler_sql = {
     .room = sql_room,
     .start = sql_start,
     .drop = sql_drop,
+    .cancel = sql_cancel,
     .close = sql_close,
 };

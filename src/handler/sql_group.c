@@ -46,6 +46,7 @@ struct run {
     struct sql_target *target;
     struct sql_session *session;
     enum savepoint savepoint;
+    int first, last;  // the jobs whose function runs now, `last` not among them
     int tries;        // again
     bool unreachable; // no connection could be made
     bool unclear;     // the answer to a commit was lost
@@ -97,6 +98,7 @@ struct sql_group *sql_group_new(struct sql_target *target, struct held_job *cons
     atomic_init(&group->dropped, false);
     for (int i = 0; i < count; i++) {
         group->jobs[i].held = jobs[i];
+        atomic_init(&group->jobs[i].cancelled, false);
         outcome_init(&group->jobs[i].outcome);
     }
     return group;
@@ -110,6 +112,41 @@ void sql_group_free(struct sql_group *group)
     free(group);
 }
 
+// ---- stopping ----
+
+static bool is_dropped(const struct run *run)
+{
+    return atomic_load(&run->group->dropped);
+}
+
+static bool are_cancelled(const struct run *run, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        if (atomic_load(&run->group->jobs[i].cancelled)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// What the session asks while it waits. A job that is cancelled stops nothing but its function:
+// the transaction goes on with the others.
+static bool must_stop(const void *arg)
+{
+    const struct run *run = arg;
+
+    return is_dropped(run) || are_cancelled(run, run->first, run->last);
+}
+
+// Before a function is called for some jobs.
+static int check_stopped(const struct run *run, int from, int to, struct mr_error *err)
+{
+    if (is_dropped(run) || are_cancelled(run, from, to)) {
+        return mr_error_set(err, MR_ETIMEOUT, "stopped");
+    }
+    return 0;
+}
+
 // ---- outcomes ----
 
 static void fail_job(struct sql_job *job, const struct mr_error *err)
@@ -117,6 +154,10 @@ static void fail_job(struct sql_job *job, const struct mr_error *err)
     AUTO_BUF text;
 
     buf_init(&text, HANDLER_LINE_MAX);
+    if (atomic_load(&job->cancelled)) {
+        outcome_cancel(&job->outcome);
+        return;
+    }
     buf_puts(&text, err->message);
     if (err->sqlstate[0]) {
         buf_printf(&text, " (SQLSTATE %s)", err->sqlstate);
@@ -263,16 +304,29 @@ static void tell_timeout(int code, int64_t began_ms, int64_t timeout_ms, struct 
     }
 }
 
-// Calls the function under a savepoint and a timeout.
-static int call_function(struct run *run, const char *statement, const struct call *params,
-                         int64_t timeout_ms, PGresult **ret, struct mr_error *err)
+// Runs what calls the function for jobs from..to-1, unless one of them is cancelled meanwhile.
+static int run_function(struct run *run, int from, int to, const struct sql_step *steps, int count,
+                        int64_t limit_ms, PGresult **ret, struct mr_error *err)
+{
+    run->first = from;
+    run->last = to;
+    int code = sql_session_run(run->session, steps, count, limit_ms, ret, err);
+    run->first = run->last = 0;
+    return code;
+}
+
+// Calls the function for jobs from..to-1 under a savepoint and a timeout.
+static int call_function(struct run *run, int from, int to, const char *statement,
+                         const struct call *params, PGresult **ret, struct mr_error *err)
 {
     struct sql_step steps[SQL_STEPS_MAX];
     char statement_timeout[64], lock_timeout[64];
+    int64_t timeout_ms = timeout_of_jobs(run, from, to);
     int64_t began_ms = clock_ms();
+    int code = check_stopped(run, from, to, err);
 
-    if (sql_session_stopped(run->session)) {
-        return mr_error_set(err, MR_ETIMEOUT, "stopped");
+    if (code) {
+        return code;
     }
     snprintf(statement_timeout, sizeof(statement_timeout), "set local statement_timeout = %lld",
              (long long)timeout_ms);
@@ -283,7 +337,7 @@ static int call_function(struct run *run, const char *statement, const struct ca
     count = add_step(steps, count, lock_timeout);
     count = add_step(steps, count, statement_timeout);
     steps[count++] = (struct sql_step){statement, params};
-    int code = sql_session_run(run->session, steps, count, limit_of(timeout_ms), ret, err);
+    code = run_function(run, from, to, steps, count, limit_of(timeout_ms), ret, err);
     run->savepoint = code ? SAVEPOINT_UNDO : SAVEPOINT_RELEASE;
     tell_timeout(code, began_ms, timeout_ms, err);
     return code;
@@ -293,15 +347,16 @@ static int call_function(struct run *run, const char *statement, const struct ca
 // all of it were done again.
 static bool is_wider(const struct run *run, int code)
 {
-    return code == MR_ECONNECT || code == MR_EREADONLY || sql_session_stopped(run->session) ||
+    return code == MR_ECONNECT || code == MR_EREADONLY || is_dropped(run) ||
            (code == MR_ECONFLICT && run->tries < SQL_TRIES);
 }
 
 // ---- a function for each job ----
 
 // Fails only where the transaction cannot go on.
-static int run_job(struct run *run, struct sql_job *job, struct mr_error *err)
+static int run_job(struct run *run, int at, struct mr_error *err)
 {
+    struct sql_job *job = &run->group->jobs[at];
     AUTO_CALL params;
     AUTO_BUF text;
     PGresult *result = NULL;
@@ -315,8 +370,7 @@ static int run_job(struct run *run, struct sql_job *job, struct mr_error *err)
     call_text(&params, buf_peek(&text));
     int code = buf_status(&text, err);
     if (code == 0) {
-        code = call_function(run, run->target->function.data, &params, timeout_of(run, job),
-                             &result, err);
+        code = call_function(run, at, at + 1, run->target->function.data, &params, &result, err);
     }
     if (code == 0) {
         code = read_value(job, result, false, err);
@@ -340,7 +394,7 @@ static int run_jobs(struct run *run, int from, int *end, struct mr_error *err)
             *end = i;
             return 0;
         }
-        code = run_job(run, &run->group->jobs[i], err);
+        code = run_job(run, i, err);
     }
     return code;
 }
@@ -427,8 +481,7 @@ static int call_batch(struct run *run, int from, int to, struct mr_error *err)
     call_init(&params, CALL_FINISH);
     int code = batch_params(run, from, to, &params, err);
     if (code == 0) {
-        code = call_function(run, run->target->batch.data, &params, timeout_of_jobs(run, from, to),
-                             &result, err);
+        code = call_function(run, from, to, run->target->batch.data, &params, &result, err);
     }
     if (code == 0) {
         code = read_failures(run, from, to, result, err);
@@ -479,9 +532,7 @@ static int begin(struct run *run, struct mr_error *err)
 
     run->savepoint = SAVEPOINT_NONE;
     run->unreachable = code != 0;
-    if (code == 0 && sql_session_stopped(run->session)) {
-        code = mr_error_set(err, MR_ETIMEOUT, "stopped");
-    }
+    code = code ? code : check_stopped(run, 0, 0, err);
     return code ? code : sql_session_run(run->session, &step, 1, SQL_FINISH_MS, NULL, err);
 }
 
@@ -602,7 +653,7 @@ enum remedy {
 
 static enum remedy remedy_of(struct run *run, int from, int end, int code)
 {
-    if (sql_session_stopped(run->session) || run->unclear || code == MR_ELEASE) {
+    if (is_dropped(run) || run->unclear || code == MR_ELEASE) {
         return REMEDY_RELEASE;
     }
     if (run->unreachable) {
@@ -662,8 +713,9 @@ static void run_range(struct run *run, int from, int to)
 // ---- a procedure ----
 
 // At least once: it commits by itself, and its outcome is written afterwards, by the worker.
-static int call_procedure(struct run *run, struct sql_job *job, struct mr_error *err)
+static int call_procedure(struct run *run, int at, struct mr_error *err)
 {
+    struct sql_job *job = &run->group->jobs[at];
     int64_t timeout_ms = timeout_of(run, job);
     AUTO_CALL params;
     AUTO_BUF text;
@@ -676,9 +728,10 @@ static int call_procedure(struct run *run, struct sql_job *job, struct mr_error 
     const struct sql_step step = {run->target->procedure.data, &params};
     int code = buf_status(&text, err);
     code = code ? code : sql_session_connect(run->session, err);
+    code = code ? code : check_stopped(run, at, at + 1, err);
     if (code == 0) {
         int64_t began_ms = clock_ms();
-        code = sql_session_run(run->session, &step, 1, timeout_ms, &result, err);
+        code = run_function(run, at, at + 1, &step, 1, timeout_ms, &result, err);
         tell_timeout(code, began_ms, timeout_ms, err);
     }
     if (code == 0) {
@@ -694,9 +747,9 @@ static void run_procedures(struct run *run, int from, int to)
 
     for (int i = from; i < to; i++) {
         struct sql_job *job = &run->group->jobs[i];
-        if (sql_session_stopped(run->session)) {
+        if (is_dropped(run)) {
             outcome_release(&job->outcome);
-        } else if (call_procedure(run, job, &err)) {
+        } else if (call_procedure(run, i, &err)) {
             fail_job(job, &err);
         }
     }
@@ -728,11 +781,11 @@ void sql_group_run(struct sql_group *group, struct sql_session *session)
 {
     struct run run = {.group = group, .target = group->target, .session = session};
 
-    sql_session_heed(session, &group->dropped);
+    sql_session_heed(session, must_stop, &run);
     if (is_procedure(&run)) {
         run_procedures(&run, 0, group->count);
     } else {
         run_range(&run, 0, group->count);
     }
-    sql_session_heed(session, NULL);
+    sql_session_heed(session, NULL, NULL);
 }

@@ -11,6 +11,9 @@
 //    to single jobs, so that the one that is to blame fails alone.
 // 4. When the answer to a commit is lost nobody knows. The jobs are released under their lease:
 //    that works only if they are not finished, and the lease's row decides between the two.
+// 5. A job that was cancelled is not called any more. One whose function is running has its
+//    statement cancelled and fails alone, as one that raises does; a batch is called again without
+//    it. Once finish() has begun it is too late.
 
 #ifndef MILLRACE_HANDLER_SQL_GROUP_H
 #define MILLRACE_HANDLER_SQL_GROUP_H
@@ -57,7 +60,8 @@ void sql_target_done(struct sql_target *target);
 struct sql_job {
     struct held_job *held;
     struct outcome outcome;
-    bool decided; // not called again: its answer was refused
+    atomic_bool cancelled; // set by the loop
+    bool decided;          // not called again: its answer was refused
 };
 
 struct sql_group {

@@ -21,7 +21,8 @@ struct sql_session {
     const char *dsn;
     PGconn *pg; // NULL: not connected
     int turn;   // the host that is tried first
-    const atomic_bool *stop;
+    sql_stop_fn *stop;
+    const void *stop_arg;
 };
 
 struct sql_session *sql_session_new(const char *dsn)
@@ -42,14 +43,15 @@ void sql_session_free(struct sql_session *session)
     }
 }
 
-void sql_session_heed(struct sql_session *session, const atomic_bool *stop)
+void sql_session_heed(struct sql_session *session, sql_stop_fn *stop, const void *arg)
 {
     session->stop = stop;
+    session->stop_arg = arg;
 }
 
-bool sql_session_stopped(const struct sql_session *session)
+static bool is_stopped(const struct sql_session *session)
 {
-    return session->stop && atomic_load(session->stop);
+    return session->stop && session->stop(session->stop_arg);
 }
 
 void sql_session_reset(struct sql_session *session)
@@ -62,7 +64,7 @@ void sql_session_pause(struct sql_session *session, int64_t ms)
 {
     int64_t end_ms = clock_ms() + ms;
 
-    while (!sql_session_stopped(session) && clock_ms() < end_ms) {
+    while (!is_stopped(session) && clock_ms() < end_ms) {
         int64_t left_ms = end_ms - clock_ms();
         poll(NULL, 0, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
     }
@@ -91,7 +93,7 @@ static int connect_once(struct sql_session *session, struct mr_error *err)
         return mr_error_set(err, MR_ECONNECT, "out of memory");
     }
     while (PQstatus(session->pg) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
-           status != PGRES_POLLING_FAILED && clock_ms() < end_ms && !sql_session_stopped(session)) {
+           status != PGRES_POLLING_FAILED && clock_ms() < end_ms && !is_stopped(session)) {
         await_socket(session->pg, status);
         status = PQconnectPoll(session->pg);
     }
@@ -117,8 +119,7 @@ int sql_session_connect(struct sql_session *session, struct mr_error *err)
         return 0;
     }
     sql_session_reset(session);
-    while ((code = connect_once(session, err)) && clock_ms() < end_ms &&
-           !sql_session_stopped(session)) {
+    while ((code = connect_once(session, err)) && clock_ms() < end_ms && !is_stopped(session)) {
         sql_session_pause(session, pause_ms);
         pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
     }
@@ -151,8 +152,7 @@ static int patience(struct sql_session *session, struct wait *wait)
     int64_t now_ms = clock_ms();
     int64_t left_ms = LOOK_MS;
 
-    if (!wait->cancelled_ms &&
-        (sql_session_stopped(session) || (wait->end_ms && now_ms >= wait->end_ms))) {
+    if (!wait->cancelled_ms && (is_stopped(session) || (wait->end_ms && now_ms >= wait->end_ms))) {
         cancel(session, wait);
     }
     if (wait->cancelled_ms && now_ms - wait->cancelled_ms > SQL_CANCEL_MS) {
@@ -332,7 +332,7 @@ int sql_session_check(struct sql_session *session, const char *statement, struct
 void sql_session_rollback(struct sql_session *session)
 {
     const struct sql_step step = {"rollback", NULL};
-    const atomic_bool *stop = session->stop;
+    sql_stop_fn *stop = session->stop;
 
     if (!session->pg) {
         return;

@@ -7,7 +7,6 @@
 #define MILLRACE_HANDLER_SQL_SESSION_H
 
 #include <libpq-fe.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,9 +26,10 @@ struct sql_session;
 struct sql_session *sql_session_new(const char *dsn);
 void sql_session_free(struct sql_session *session);
 
-// From now on, when *stop becomes true, a statement is cancelled and a wait ends early.
-void sql_session_heed(struct sql_session *session, const atomic_bool *stop);
-bool sql_session_stopped(const struct sql_session *session);
+// From now on, when `stop` returns true, a statement is cancelled and a wait ends early. It is
+// asked several times a second, on the thread of the session. NULL: nothing stops it.
+typedef bool sql_stop_fn(const void *arg);
+void sql_session_heed(struct sql_session *session, sql_stop_fn *stop, const void *arg);
 
 // Connects unless that is done, with growing pauses, for up to SQL_CONNECT_MS. Fails with
 // MR_ECONNECT.

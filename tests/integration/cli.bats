@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # The command line: status, job, pause, resume, queue, retry; how errors look; and that help,
-# manual and docs/cli.md say the same. Enqueuing, dead letters and schedules have files of their
-# own.
+# manual and docs/cli.md say the same. Enqueuing, dead letters, schedules and cancelling have files of
+# their own.
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
@@ -104,7 +104,8 @@ docs_options()
     local usage
     export MILLRACE_DSN='host=/nonexistent dbname=x'
     for usage in '' nosuch 'status a b' 'job' 'job x' 'job -1' 'job 0' 'job 9223372036854775808' 'job 1 2' pause \
-        'pause a b' 'resume' 'dead' 'dead lst' 'dead show' 'dead show x' 'dead replay' 'dead replay x' \
+        'pause a b' 'resume' cancel 'cancel x' 'cancel 0' 'cancel 1 2' 'cancel 1 --reason' \
+        'dead' 'dead lst' 'dead show' 'dead show x' 'dead replay' 'dead replay x' \
         'dead replay 1 --queue q' 'dead list --limit x' 'dead purge' 'dead purge q --older-than 7' queue \
         'queue show' 'queue set' 'queue set q lease' 'queue set q =1' retry 'retry set' 'retry set k --factor 0.5' \
         'retry set k --jitter 2' 'retry set k --base 5' 'retry set k --max-attempts 0' 'enqueue' 'enqueue k {' \
@@ -125,7 +126,7 @@ docs_options()
 @test "a database that cannot be reached exits 3" {
     local usage
     export MILLRACE_DSN='host=/nonexistent dbname=x'
-    for usage in status 'job 1' 'pause q' 'resume q' 'dead list' 'dead show 1' 'dead replay 1' 'dead replay --queue q' \
+    for usage in status 'job 1' 'pause q' 'resume q' 'cancel 1' 'dead list' 'dead show 1' 'dead replay 1' 'dead replay --queue q' \
         'dead purge q --yes' 'queue list' 'queue show q' 'queue set q' 'retry list' 'retry set k' 'enqueue k' \
         'enqueue k --file /dev/null' 'cron list' 'cron set n @daily k' 'cron remove n' 'cron next n' 'cron next @daily' \
         'cron enable n' 'cron disable n' 'cron run n'; do
@@ -140,7 +141,7 @@ docs_options()
 
 @test "a database without the schema says what to do" {
     local usage
-    for usage in status 'job 1' 'pause q' 'dead list' 'queue list' 'retry list' 'enqueue k' 'cron list' 'cron set n @daily k' \
+    for usage in status 'job 1' 'pause q' 'cancel 1' 'dead list' 'queue list' 'retry list' 'enqueue k' 'cron list' 'cron set n @daily k' \
         'cron next @daily' 'cron run n'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage --dsn "dbname=postgres"
@@ -152,7 +153,7 @@ docs_options()
 
 @test "commands of later versions say so, unknown ones name the nearest" {
     local name
-    for name in top capture cache lock doctor cancel; do
+    for name in top capture cache lock doctor; do
         run "$MR_BIN" $name x
         [ "$status" -eq 2 ]
         [ "${lines[0]}" = "millrace: $name: not in this version" ]
@@ -172,6 +173,7 @@ docs_options()
     exec 5<>"$BATS_TEST_TMPDIR/pipe" 6>"$BATS_TEST_TMPDIR/pipe" 5>&-
     for usage in --help --version status 'status --json' 'queue list' 'queue list --json' 'queue show pipe' 'retry list' \
         'dead list' 'job 1' 'enqueue --help' 'dead --help' 'pause pipe' 'resume pipe --json' 'enqueue pipe --queue pipe' \
+        'cancel 1 --json' \
         'cron list' 'cron set pipe @daily k' 'cron next @daily' 'cron next @daily --json' 'cron disable pipe' 'cron run pipe'; do
         # shellcheck disable=SC2086  # several arguments
         run bash -c '"$0" "$@" >/dev/full' "$MR_BIN" $usage

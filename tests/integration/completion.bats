@@ -61,6 +61,7 @@ offers()
     offers '--max-attempts --meta' enqueue --m
     offers '--older-than' dead purge mail --old
     offers '--kind' dead replay --queue mail --k
+    offers '--dsn --help --json --reason' cancel 1 --
     offers '--after --count --dsn --help --json --timezone' cron next --
     # The value of an option is not an argument.
     offers 'images mail main\ hall' dead list --kind letter ''
@@ -76,6 +77,7 @@ offers()
     # One is enough.
     offers '' pause mail ''
     offers '' job ''
+    offers '' cancel ''
 }
 
 @test "schedules, where the database answers" {

@@ -41,6 +41,14 @@ page_matches()
     page_matches "$MR_ROOT/docs/sql.md"
 }
 
+@test "docs/cancel.md prints what it says" {
+    page_matches "$MR_ROOT/docs/cancel.md"
+    local word
+    for word in cancel pause_job resume_job run_now change_job heartbeat; do
+        parts commands "$MR_ROOT/docs/cancel.md" | grep -q "millrace\.$word"
+    done
+}
+
 @test "docs/schedules.md prints what it says" {
     page_matches "$MR_ROOT/docs/schedules.md"
 }

@@ -37,6 +37,10 @@ teardown_file()
     "$DRIVER" completes finds_nothing completes_many fails requeues releases beats finishes
 }
 
+@test "cancelled jobs: named by a heartbeat, told to a handler, not begun" {
+    "$DRIVER" hears_of_cancelled replies_with_cancelled worker_is_cancelled worker_withdraws_cancelled
+}
+
 @test "a lost lease is MR_ELEASE and changes nothing" {
     "$DRIVER" loses_its_lease
 }

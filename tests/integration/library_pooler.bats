@@ -24,7 +24,7 @@ teardown_file()
 
 @test "producing and working" {
     "$DRIVER" everything_of_a_job many jobs heavy_jobs bad_json completes completes_many fails requeues \
-        releases beats finishes loses_its_lease
+        releases beats hears_of_cancelled finishes loses_its_lease
 }
 
 @test "without waiting" {

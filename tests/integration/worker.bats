@@ -57,3 +57,7 @@ teardown_file()
 @test "large outcomes go in several calls" {
     "$DRIVER" large_outcomes
 }
+
+@test "a cancelled job is told once, and its handler has the last word" {
+    "$DRIVER" cancelled_once
+}

@@ -8,13 +8,13 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.schedule;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
          setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
          setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0), setval('millrace.schedule_hint', 0),
-         setval('millrace.schedule_sweep', 0);
+         setval('millrace.schedule_sweep', 0), setval('millrace.mark_hint', 0);
 $$;
 
 create function at(seconds numeric) returns timestamptz language sql as $$
@@ -71,6 +71,32 @@ exception
   when sqlstate 'MR001' then
     return 'MR001';
 end $$;
+
+-- What is done from outside to the first job of a queue.
+create function first_of(p_queue text) returns bigint language sql as $$
+  select min(j.id) from millrace.jobs j where j.queue = p_queue
+$$;
+
+create function cancel_one(p_at numeric, p_queue text) returns text language sql as $$
+  select millrace.cancel_at(at(p_at), first_of(p_queue), 'no need')
+$$;
+
+create function pause_one(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.pause_job_at(at(p_at), first_of(p_queue)) is not null
+$$;
+
+create function resume_one(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.resume_job_at(at(p_at), first_of(p_queue)) is not null
+$$;
+
+create function status_one(p_queue text) returns text language sql as $$
+  select concat_ws(', ', s ->> 'status', s ->> 'cancel_requested', s ->> 'reason') from millrace.job_story(first_of(p_queue)) s
+$$;
+
+-- How many jobs a heartbeat with a worker's newest lease says were cancelled.
+create function cancelled_now(p_who text, p_at numeric) returns int language sql as $$
+  select cardinality((millrace.heartbeat_at(at(p_at), (select lease from note where who = p_who order by ctid desc limit 1), null)).cancelled)
+$$;
 
 -- Completes a worker's newest lease, or the n-th job of it. MR001 stays an error and breaks the transaction, but does not name the lease.
 create function complete_or_raise(p_who text, p_at numeric, p_nth int = null) returns int language plpgsql as $$

@@ -171,8 +171,6 @@ select t.refused(s, '0A000', 'not supported by this version')
     $$ select millrace.enqueue('k', unique_key => 'x') $$, $$ select millrace.enqueue('k', ordering_key => 'x') $$,
     $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "unique_key": "x"}]') $$,
     $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "ordering_key": "x"}]') $$,
-    $$ select millrace.cancel(1) $$, $$ select millrace.cancel(1, 'why') $$, $$ select millrace.pause_job(1) $$, $$ select millrace.resume_job(1) $$,
-    $$ select millrace.run_now(1) $$,
     $$ select millrace.set_queue('new', '{"depth_limit": 5}') $$, $$ select millrace.set_queue('new', '{"overflow": "drop"}') $$,
     $$ select millrace.set_queue('new', '{"concurrency": 5}') $$, $$ select millrace.set_queue('new', '{"rate": "5/s"}') $$,
     $$ select millrace.set_queue('new', '{"ordered": true}') $$, $$ select millrace.set_queue('work', '{"lease": "1 minute", "fair": true}') $$]) s;

@@ -509,6 +509,112 @@ static void everything_is_dropped_and_closed_at_once(void **state)
     trial_close(&trial);
 }
 
+// ---- cancelling ----
+
+#define CANCELLED(id) "{\"id\":" #id ",\"outcome\":\"failed\",\"error\":\"cancelled\"}"
+
+static void cancelling_what_it_runs_ends_the_child(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("hang) echo $$ >%s/pid; sleep 600 ;;\n"), 1, 0);
+    int before = warm_up();
+    trial_start(&trial, 1, "hang");
+    trial_start_all(&trial, 2, 3, "nothing");
+    pid_t pid = trial_pid(&trial, "pid");
+    trial_cancel(&trial, 1);
+    assert_false(trial_is_settled(&trial, 1)); // not before the child is gone
+    trial_wait(&trial);
+    trial_expect(&trial, 1, CANCELLED(1));
+    trial_wait_gone(&trial, pid);
+    assert_true(pid_of(2) != before && pid_of(3) != before);
+    assert_int_equal(trial_log_count(&trial, "handler.exited"), 0);
+    trial_close(&trial);
+}
+
+// The job before it is not disturbed, those behind it lose nothing.
+static void cancelling_what_was_sent_ahead_waits_for_its_turn(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("hang) sleep 600 ;;\n"), 1, 0);
+    int before = warm_up();
+    trial_start(&trial, 1, "hold");
+    trial_start(&trial, 2, "hang");
+    trial_start(&trial, 3, "nothing");
+    trial_cancel(&trial, 2);
+    trial_make_file(&trial, "go");
+    trial_wait(&trial);
+    assert_int_equal(pid_of(1), before);
+    trial_expect(&trial, 2, CANCELLED(2));
+    assert_true(pid_of(3) != before);
+    trial_close(&trial);
+}
+
+static void cancelling_what_still_waits(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("mark) : >%s/begun; answer ;;\n"), 1, 0);
+    trial_start(&trial, 1, "hold");
+    trial_start(&trial, 2, "mark"); // beyond the room
+    trial_start(&trial, 3, "nothing");
+    trial_cancel(&trial, 2);
+    trial_expect(&trial, 2, CANCELLED(2));
+    trial_make_file(&trial, "go");
+    trial_wait(&trial);
+    assert_int_equal(pid_of(3), pid_of(1));
+    char path[TRIAL_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/begun", trial.folder);
+    assert_int_equal(access(path, F_OK), -1);
+    trial_close(&trial);
+}
+
+// What the child says after it was told to stop still counts.
+static void an_answer_to_a_cancelled_job_counts(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC,
+               SCRIPT("last) trap \"\" TERM; : >%s/begun\n"
+                      "  until [ -e %s/go ]; do sleep 0.02; done; answer; exit ;;\n"),
+               1, 0);
+    trial_start(&trial, 1, "last");
+    trial_wait_file(&trial, "begun");
+    trial_cancel(&trial, 1);
+    trial_make_file(&trial, "go");
+    trial_wait(&trial);
+    trial_expect_part(&trial, 1, "completed");
+    trial_feed(&trial, 2, 2, "nothing");
+    trial_expect_part(&trial, 2, "completed");
+    trial_close(&trial);
+}
+
+// Somebody cancels a job, and then its lease is lost.
+static void cancelled_and_dropped(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("hang) sleep 600 ;;\n"), 2, 0);
+    trial_start_all(&trial, 1, 2, "hang");
+    trial_cancel(&trial, 1);
+    trial_drop(&trial, 1);
+    trial_expect(&trial, 1, "{\"id\":1,\"outcome\":\"released\"}");
+    trial_drop(&trial, 2);
+    trial_close(&trial);
+}
+
+// A child that is stopped for one job has others that were cancelled, too.
+static void cancelled_while_the_child_ends(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("hang) sleep 600 ;;\n"), 1, 500);
+    warm_up();
+    trial_start(&trial, 1, "hang");
+    trial_start_all(&trial, 2, 3, "nothing");
+    trial_cancel(&trial, 2);
+    trial_wait(&trial);
+    trial_expect(&trial, 1, TIMED_OUT(1, "0.5"));
+    trial_expect(&trial, 2, CANCELLED(2));
+    trial_expect_part(&trial, 3, "completed");
+    trial_close(&trial);
+}
+
 // ---- life ----
 
 static int try_open(const char *target, struct mr_error *err)
@@ -611,6 +717,12 @@ int main(void)
         cmocka_unit_test(dropping_what_it_has_not_begun_ignores_the_answer),
         cmocka_unit_test(dropping_what_still_waits),
         cmocka_unit_test(everything_is_dropped_and_closed_at_once),
+        cmocka_unit_test(cancelling_what_it_runs_ends_the_child),
+        cmocka_unit_test(cancelling_what_was_sent_ahead_waits_for_its_turn),
+        cmocka_unit_test(cancelling_what_still_waits),
+        cmocka_unit_test(an_answer_to_a_cancelled_job_counts),
+        cmocka_unit_test(cancelled_and_dropped),
+        cmocka_unit_test(cancelled_while_the_child_ends),
         cmocka_unit_test(what_cannot_run_is_told_at_once),
         cmocka_unit_test(a_command_that_cannot_be_started),
         cmocka_unit_test(children_end_with_their_input),

@@ -42,6 +42,8 @@ static void entries(void **state)
     assert_prints(&outcome, "{\"id\":7,\"outcome\":\"requeued\",\"changes\":{\"priority\":1}}");
     outcome_release(&outcome);
     assert_prints(&outcome, "{\"id\":7,\"outcome\":\"released\"}");
+    outcome_cancel(&outcome);
+    assert_prints(&outcome, "{\"id\":7,\"outcome\":\"failed\",\"error\":\"cancelled\"}");
 }
 
 static void taking_leaves_completed(void **state)
@@ -85,6 +87,23 @@ static void status_counts_when_nothing_was_said(void **state)
     handler_says(&told, 1, "{\"id\":7,\"outcome\":\"completed\"}");
     assert_int_equal(mr_outcome_fail(&told, "e", 0, 0), 0);
     handler_says(&told, 0, "{\"id\":7,\"outcome\":\"failed\",\"error\":\"e\"}");
+    mr__outcome_done(&told);
+}
+
+static void a_handler_can_ask_whether_it_is_cancelled(void **state)
+{
+    atomic_bool cancelled = false;
+    mr_outcome told;
+
+    (void)state;
+    mr__outcome_init(&told);
+    assert_int_equal(mr_outcome_cancelled(&told), 0); // nobody to ask
+    assert_int_equal(mr_outcome_cancelled(NULL), 0);
+    told.cancelled = &cancelled;
+    assert_int_equal(mr_outcome_cancelled(&told), 0);
+    atomic_store(&cancelled, true);
+    assert_int_equal(mr_outcome_cancelled(&told), 1);
+    handler_says(&told, 0, "{\"id\":7,\"outcome\":\"completed\"}"); // its word counts
     mr__outcome_done(&told);
 }
 
@@ -137,6 +156,7 @@ int main(void)
         cmocka_unit_test(entries),
         cmocka_unit_test(taking_leaves_completed),
         cmocka_unit_test(status_counts_when_nothing_was_said),
+        cmocka_unit_test(a_handler_can_ask_whether_it_is_cancelled),
         cmocka_unit_test(state_goes_with_any_but_completion),
         cmocka_unit_test(nonsense_fails_the_job),
     };

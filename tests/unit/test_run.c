@@ -223,6 +223,59 @@ static void a_dropped_job_is_stopped(void **state)
     trial_close(&trial);
 }
 
+// ---- cancelling ----
+
+static void a_cancelled_process_is_stopped(void **state)
+{
+    (void)state;
+    open_shell(2, 0);
+    trial_start(&trial, 1, "echo $$ >pid; sleep 600");
+    pid_t pid = trial_pid(&trial, "pid");
+    trial_cancel(&trial, 1);
+    assert_false(trial_is_settled(&trial, 1)); // not before it is gone
+    trial_wait(&trial);
+    trial_expect(&trial, 1, FAILED(1, "cancelled"));
+    trial_wait_gone(&trial, pid);
+    assert_int_equal(trial_room(&trial), 2);
+    // one that leaves in order has not done its job
+    trial_start(&trial, 2, "trap \\\"exit 0\\\" TERM; echo $$ >two; while :; do sleep 0.05; done");
+    trial_pid(&trial, "two");
+    trial_cancel(&trial, 2);
+    trial_wait(&trial);
+    trial_expect(&trial, 2, FAILED(2, "cancelled"));
+    try_one(3, "exit 0");
+    trial_expect(&trial, 3, COMPLETED(3));
+    trial_close(&trial);
+}
+
+static void an_answer_of_a_cancelled_process_counts(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_RUN, "sh -c 'cd %s && . ./\"$1\"' sh {args.do}", 1, 0);
+    trial_write_file(&trial, "last",
+                     "trap '' TERM; echo $$ >pid; until [ -e go ]; do sleep 0.05; done\n"
+                     "echo '{\"result\":5}'");
+    trial_start(&trial, 1, "last");
+    trial_pid(&trial, "pid");
+    trial_cancel(&trial, 1);
+    trial_make_file(&trial, "go");
+    trial_wait(&trial);
+    trial_expect(&trial, 1, "{\"id\":1,\"outcome\":\"completed\",\"result\":5}");
+    trial_close(&trial);
+}
+
+static void a_cancelled_process_is_dropped(void **state)
+{
+    (void)state;
+    open_shell(1, 0);
+    trial_start(&trial, 1, "echo $$ >pid; sleep 600");
+    trial_pid(&trial, "pid");
+    trial_cancel(&trial, 1);
+    trial_drop(&trial, 1);
+    trial_expect(&trial, 1, "{\"id\":1,\"outcome\":\"released\"}");
+    trial_close(&trial);
+}
+
 static void many_processes(void **state)
 {
     (void)state;
@@ -246,6 +299,9 @@ int main(void)
         cmocka_unit_test(a_hung_process_is_killed),
         cmocka_unit_test(a_process_that_ignores_sigterm_is_killed),
         cmocka_unit_test(a_dropped_job_is_stopped),
+        cmocka_unit_test(a_cancelled_process_is_stopped),
+        cmocka_unit_test(an_answer_of_a_cancelled_process_counts),
+        cmocka_unit_test(a_cancelled_process_is_dropped),
         cmocka_unit_test(many_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,17 @@ void trial_drop(struct trial *trial, int id)
     trial->handler->ops->drop(trial->handler, &trial->jobs[id].held);
 }
 
+void trial_cancel(struct trial *trial, int id)
+{
+    trial->jobs[id].held.cancelled = true;
+    trial->handler->ops->cancel(trial->handler, &trial->jobs[id].held);
+}
+
+bool trial_is_settled(const struct trial *trial, int id)
+{
+    return trial->jobs[id].entry != NULL;
+}
+
 void trial_expect(struct trial *trial, int id, const char *entry)
 {
     assert_non_null(trial->jobs[id].entry);

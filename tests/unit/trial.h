@@ -59,6 +59,8 @@ void trial_start_all(struct trial *trial, int from, int to, const char *what);
 void trial_feed(struct trial *trial, int from, int to, const char *what);
 int trial_room(struct trial *trial);
 void trial_drop(struct trial *trial, int id);
+void trial_cancel(struct trial *trial, int id);
+bool trial_is_settled(const struct trial *trial, int id);
 
 // Run the loop until all jobs are settled, this job is, the file in the folder is there, the log
 // has the text.

@@ -3,6 +3,7 @@
 // Requests without waiting, driven with poll().
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "driver.h"
@@ -112,6 +113,38 @@ static void every_call(void)
     mr_conn_free(conn);
 }
 
+// What a heartbeat says of cancelled jobs is the reply's; other replies know of none.
+static void replies_with_cancelled(void)
+{
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    const int64_t *ids = NULL;
+    char statement[128];
+
+    enqueue_plain(conn, "replies", 2);
+    mr_batch *batch = claim_some(conn, "replies", 2);
+    int64_t id = mr_batch_job(batch, 1)->id;
+    snprintf(statement, sizeof(statement), "select millrace.cancel(%lld)", (long long)id);
+    CHECK_TEXT(session_ask(session, statement), "running");
+    CHECK_OK(mr_send_heartbeat(conn, mr_batch_lease(batch), 0, &err));
+    CHECK_OK(mr_send_release(conn, mr_batch_lease(batch), NULL, 0, &err));
+    mr_reply *reply = await_reply(conn);
+    CHECK_OK(mr_reply_code(reply, &err));
+    CHECK_NUMBER((int64_t)mr_reply_cancelled(reply, NULL), 1);
+    CHECK_NUMBER((int64_t)mr_reply_cancelled(reply, &ids), 1);
+    CHECK_NUMBER(ids[0], id);
+    mr_reply_free(reply);
+    reply = await_reply(conn);
+    CHECK_NUMBER(mr_reply_number(reply), 2);
+    CHECK_NUMBER((int64_t)mr_reply_cancelled(reply, &ids), 0);
+    CHECK(ids == NULL);
+    mr_reply_free(reply);
+    CHECK_NUMBER(depth_of(conn, "replies"), 1); // the other one was cancelled
+    mr_batch_free(batch);
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 static void has_a_limit(void)
 {
     mr_conn *conn = open_conn();
@@ -175,6 +208,11 @@ static void mixed(void)
 }
 
 const struct driver_case nowait_cases[] = {
-    {"many_in_flight", many_in_flight}, {"every_call", every_call}, {"has_a_limit", has_a_limit},
-    {"wrong_requests", wrong_requests}, {"mixed", mixed},           {0},
+    {"many_in_flight", many_in_flight},
+    {"every_call", every_call},
+    {"replies_with_cancelled", replies_with_cancelled},
+    {"has_a_limit", has_a_limit},
+    {"wrong_requests", wrong_requests},
+    {"mixed", mixed},
+    {0},
 };

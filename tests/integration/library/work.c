@@ -174,6 +174,73 @@ static void beats(void)
     mr_conn_free(conn);
 }
 
+static void cancel(PGconn *session, int64_t id, const char *expected)
+{
+    char statement[128];
+
+    snprintf(statement, sizeof(statement), "select millrace.cancel(%lld, 'enough')", (long long)id);
+    CHECK_TEXT(session_ask(session, statement), expected);
+}
+
+static void has_status(mr_conn *conn, int64_t id, const char *status)
+{
+    char found[64];
+    char *story = NULL;
+
+    snprintf(found, sizeof(found), "\"status\": \"%s\"", status);
+    CHECK_OK(mr_job(conn, id, &story, &err));
+    CHECK(has(story, found));
+    mr_free(story);
+}
+
+// A heartbeat names the jobs that were cancelled as long as they are open; how they end is up to
+// the worker.
+static void hears_of_cancelled(void)
+{
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    int64_t until_us = 0, *ids = NULL;
+    size_t count = 7;
+    int dead = 7;
+
+    enqueue_plain(conn, "cancelled", 4);
+    mr_batch *batch = claim_some(conn, "cancelled", 4);
+    const char *lease = mr_batch_lease(batch);
+    int64_t jobs[4];
+    for (size_t i = 0; i < 4; i++) {
+        jobs[i] = mr_batch_job(batch, i)->id;
+    }
+    CHECK_CODE(mr_heartbeat_cancelled(conn, lease, 0, NULL, NULL, &count, &err), MR_EUSAGE);
+    CHECK_CODE(mr_heartbeat_cancelled(conn, lease, 0, NULL, &ids, NULL, &err), MR_EUSAGE);
+    CHECK_CODE(mr_heartbeat_cancelled(conn, NULL, 0, NULL, &ids, &count, &err), MR_EUSAGE);
+    CHECK_OK(mr_heartbeat_cancelled(conn, lease, 0, NULL, &ids, &count, &err));
+    CHECK(ids == NULL && count == 0);
+    for (int i = 2; i >= 0; i--) {
+        cancel(session, jobs[i], "running");
+    }
+    CHECK_OK(mr_heartbeat_cancelled(conn, lease, 3600 * 1000, &until_us, &ids, &count, &err));
+    CHECK(until_us > mr_batch_job(batch, 0)->lease_until_us);
+    CHECK_NUMBER((int64_t)count, 3);
+    CHECK(ids[0] == jobs[0] && ids[1] == jobs[1] && ids[2] == jobs[2]);
+    mr_free(ids);
+    CHECK_OK(mr_heartbeat(conn, lease, 0, &until_us, &err)); // without them
+    CHECK_OK(mr_fail(conn, lease, jobs[0], "stopped", 0, 1, NULL, 0, &dead, &err));
+    CHECK_NUMBER(dead, 0);
+    CHECK_OK(mr_release(conn, lease, &jobs[1], 1, NULL, &err));
+    CHECK_OK(mr_heartbeat_cancelled(conn, lease, 0, NULL, &ids, &count, &err));
+    CHECK_NUMBER((int64_t)count, 1);
+    CHECK_NUMBER(ids[0], jobs[2]);
+    mr_free(ids);
+    CHECK_OK(mr_complete(conn, lease, NULL, 0, NULL, NULL, &err));
+    has_status(conn, jobs[0], "cancelled");
+    has_status(conn, jobs[1], "cancelled");
+    has_status(conn, jobs[2], "completed");
+    has_status(conn, jobs[3], "completed");
+    mr_batch_free(batch);
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 static void finishes(void)
 {
     mr_conn *conn = open_conn();
@@ -302,6 +369,7 @@ const struct driver_case work_cases[] = {
     {"requeues", requeues},
     {"releases", releases},
     {"beats", beats},
+    {"hears_of_cancelled", hears_of_cancelled},
     {"finishes", finishes},
     {"loses_its_lease", loses_its_lease},
     {"wrapped", wrapped},

@@ -398,6 +398,116 @@ static void worker_stopped_before(void)
     mr_worker_free(make_worker(&options));
 }
 
+// ---- cancelling ----
+
+struct patient {
+    int status; // what it returns when it is cancelled
+    atomic_int begun;
+};
+
+static int until_cancelled(const mr_claimed_job *job, mr_outcome *outcome, void *arg)
+{
+    struct patient *patient = arg;
+    int64_t deadline_ms = now_ms() + 30000;
+
+    (void)job;
+    atomic_fetch_add(&patient->begun, 1);
+    while (!mr_outcome_cancelled(outcome)) {
+        CHECK(now_ms() < deadline_ms);
+        pause_ms(5);
+    }
+    return patient->status;
+}
+
+static void cancel_one(const char *queue, int status, const char *expected)
+{
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    struct patient patient = {.status = status};
+    mr_worker_options options = worker_options(queue, until_cancelled, &patient);
+    struct running running;
+    char statement[256];
+    int64_t deadline_ms = now_ms() + 30000;
+
+    enqueue_plain(conn, queue, 1);
+    options.lease_ms = 600;
+    start(&running, &options);
+    while (atomic_load(&patient.begun) == 0) {
+        CHECK(now_ms() < deadline_ms);
+        pause_ms(1);
+    }
+    snprintf(statement, sizeof(statement),
+             "select millrace.cancel(id) from millrace.jobs where queue = '%s'", queue);
+    CHECK_TEXT(session_ask(session, statement), "running");
+    snprintf(statement, sizeof(statement), "select status from millrace.jobs where queue = '%s'",
+             queue);
+    session_await(session, statement, expected);
+    mr_worker_stop(running.worker);
+    await_end(&running);
+    CHECK_NUMBER(running.code, 0);
+    CHECK_NUMBER(counts_of(running.worker).failed, status ? 1 : 0);
+    CHECK_NUMBER(counts_of(running.worker).completed, status ? 0 : 1);
+    mr_worker_free(running.worker);
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
+// A handler that asks ends early; what it returns still counts.
+static void worker_is_cancelled(void)
+{
+    cancel_one("w cancelled", 7, "cancelled");
+    cancel_one("w finished", 0, "completed");
+}
+
+// Short jobs first, so that the worker takes some ahead; then one waits at the gate. All that it
+// holds are cancelled: those behind the gate never begin, the one at the gate does not ask.
+static void worker_withdraws_cancelled(void)
+{
+    enum { PASS = 40, REST = 20 };
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    struct gate gate = {.pass = PASS};
+    mr_worker_options options = worker_options("w withdraws", wait_at_gate, &gate);
+    struct running running;
+    char expected[32];
+    int64_t deadline_ms = now_ms() + 30000;
+
+    enqueue_plain(conn, "w withdraws", PASS + REST);
+    options.concurrency = 1;
+    options.lease_ms = 600;
+    start(&running, &options);
+    await_arrival(&gate, PASS + 1);
+    while (counts_of(running.worker).running <= 1) {
+        CHECK(now_ms() < deadline_ms);
+    }
+    session_await(session,
+                  "select count(*) from millrace.jobs where queue = 'w withdraws'"
+                  " and status = 'completed'",
+                  "40");
+    int cancelled = atoi(session_ask(session, "select count(millrace.cancel(id)) from millrace.jobs"
+                                              " where queue = 'w withdraws'"
+                                              " and status = 'running'"));
+    CHECK(cancelled > 1);
+    snprintf(expected, sizeof(expected), "%d", cancelled - 1);
+    session_await(session,
+                  "select count(*) from millrace.jobs where queue = 'w withdraws'"
+                  " and status = 'cancelled'",
+                  expected);
+    CHECK_NUMBER(gate.arrived, PASS + 1);
+    mr_worker_stop(running.worker);
+    atomic_store(&gate.open, true);
+    await_end(&running);
+    CHECK_NUMBER(running.code, 0);
+    CHECK_NUMBER(counts_of(running.worker).failed, cancelled - 1);
+    session_await(session,
+                  "select count(*) from millrace.jobs where queue = 'w withdraws'"
+                  " and status = 'cancelled'",
+                  expected);
+    mr_worker_free(running.worker);
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 // ---- leases, connections, health ----
 
 static int outlive_the_lease(const mr_claimed_job *job, mr_outcome *outcome, void *arg)
@@ -610,6 +720,8 @@ const struct driver_case worker_cases[] = {
     {"worker_has_grace", worker_has_grace},
     {"worker_stops_by_signal", worker_stops_by_signal},
     {"worker_stopped_before", worker_stopped_before},
+    {"worker_is_cancelled", worker_is_cancelled},
+    {"worker_withdraws_cancelled", worker_withdraws_cancelled},
     {"worker_beats", worker_beats},
     {"worker_reconnects", worker_reconnects},
     {"worker_health", worker_health},

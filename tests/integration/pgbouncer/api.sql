@@ -69,13 +69,31 @@ select millrace.enqueue('k', queue => :'q') as id \gset
 select lease from millrace.claim_batch(:'q', 'w', 1) limit 1 \gset
 select millrace.fail(:'lease', :id, 'e', retry => false) = 'dead' as passed_bury;
 select millrace.purge_dead(:'q') = 1 as passed_purge_dead;
+-- A job that waits, and one that runs, steered from outside.
+select millrace.enqueue('k', queue => :'q') as id \gset
+select millrace.pause_job(:id);
+select millrace.job(:id) ->> 'status' = 'paused' as passed_pause_job;
+:note
+select millrace.resume_job(:id);
+select millrace.job(:id) ->> 'status' = 'available' as passed_resume_job;
+select millrace.change_job(:id, '{"delay": "1 hour"}');
+select millrace.job(:id) ->> 'status' = 'scheduled' as passed_change_job;
+select millrace.run_now(:id);
+:note
+select millrace.job(:id) ->> 'status' = 'available' as passed_run_now;
+select millrace.cancel(:id, 'enough') = 'cancelled' as passed_cancel;
+select millrace.job(:id) ->> 'reason' = 'enough' as passed_cancel_reason;
+select millrace.enqueue('k', queue => :'q') as id \gset
+select lease from millrace.claim(:'q', 'w', 1) \gset
+select millrace.cancel(:id) = 'running' as passed_cancel_running;
+:note
+select (millrace.heartbeat(:'lease')).cancelled = array[:id]::bigint[] as passed_cancel_told;
+select millrace.fail(:'lease', :id, 'stopped') = 'cancelled' as passed_cancel_ended;
 select millrace.drop_queue(:'q');
 -- What this version refuses, it refuses here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
-select millrace.cancel(1);
-select millrace.pause_job(1);
-select millrace.resume_job(1);
-select millrace.run_now(1);
+select millrace.enqueue('k', queue => :'q', unique_key => 'u');
+select millrace.enqueue('k', queue => :'q', ordering_key => 'o');
 :note
 \echo the end

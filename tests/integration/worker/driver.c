@@ -27,7 +27,8 @@ struct trial {
     PGconn *session; // of the driver's own
     const char *queue;
     struct held_job *held[HELD_MAX];
-    int held_count, room, dropped;
+    struct held_job *told; // the last one that was cancelled
+    int held_count, room, dropped, cancelled;
     int events[WORKER_FAILED + 1];
     bool settles; // at once
 };
@@ -110,6 +111,15 @@ static void on_drop(void *arg, struct held_job *job)
     trial->dropped++;
 }
 
+static void on_cancel(void *arg, struct held_job *job)
+{
+    struct trial *trial = arg;
+
+    CHECK(job->cancelled && !job->dropped);
+    trial->told = job;
+    trial->cancelled++;
+}
+
 static void on_event(void *arg, enum worker_event event, const struct held_job *job,
                      const struct mr_error *err)
 {
@@ -126,7 +136,11 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
 
 static void open_trial(struct trial *trial, struct worker_options options)
 {
-    static const struct worker_ops ops = {on_room, on_start, on_drop, on_event};
+    static const struct worker_ops ops = {.room = on_room,
+                                          .start = on_start,
+                                          .drop = on_drop,
+                                          .cancel = on_cancel,
+                                          .event = on_event};
     struct mr_error err;
 
     options.queue = trial->queue;
@@ -368,6 +382,63 @@ static void large_outcomes(struct trial *trial)
     CHECK(counts_of(trial).completed == COUNT);
 }
 
+static void cancel(const struct trial *trial, int64_t id, const char *expected)
+{
+    char statement[128];
+
+    snprintf(statement, sizeof(statement), "select millrace.cancel(%lld, 'enough')", (long long)id);
+    CHECK(strcmp(ask(trial, statement), expected) == 0);
+}
+
+static const char *status_of(const struct trial *trial, int64_t id)
+{
+    char statement[128];
+
+    snprintf(statement, sizeof(statement), "select millrace.job(%lld) ->> 'status'", (long long)id);
+    return ask(trial, statement);
+}
+
+// The handler hears of it once, though every heartbeat says it; what it says afterwards counts: the
+// first job failed, the second completed all the same. A job that has ended is not told.
+static void cancelled_once(struct trial *trial)
+{
+    int64_t ids[3];
+
+    open_trial(trial, (struct worker_options){.batch = 3, .lease_ms = 300});
+    enqueue(trial, 3);
+    TURN_UNTIL(trial, trial->held_count == 3);
+    trial->room = 0;
+    for (int i = 0; i < 3; i++) {
+        ids[i] = trial->held[i]->job->id;
+    }
+    cancel(trial, ids[1], "running");
+    TURN_UNTIL(trial, trial->cancelled == 1);
+    CHECK(trial->told == trial->held[1]);
+    cancel(trial, ids[0], "running");
+    TURN_UNTIL(trial, trial->cancelled == 2);
+    CHECK(trial->told == trial->held[0]);
+    // three more of them
+    int64_t until_ms = clock_ms() + 400;
+    TURN_UNTIL(trial, clock_ms() >= until_ms && !trial->worker->leases->beating);
+    CHECK(trial->cancelled == 2 && trial->dropped == 0);
+    AUTO_OUTCOME outcome;
+    outcome_init(&outcome);
+    outcome_cancel(&outcome);
+    worker_settle(trial->worker, trial->held[0], &outcome);
+    worker_settle(trial->worker, trial->held[1], &outcome); // completed: it was taken over
+    trial->held[0] = trial->held[2];
+    trial->held_count = 1;
+    TURN_UNTIL(trial, counts_of(trial).failed == 1 && counts_of(trial).completed == 1);
+    CHECK(strcmp(status_of(trial, ids[0]), "cancelled") == 0);
+    CHECK(strcmp(status_of(trial, ids[1]), "completed") == 0);
+    cancel(trial, ids[0], "cancelled");
+    cancel(trial, ids[1], "completed");
+    settle(trial, 0);
+    TURN_UNTIL(trial, !trial->worker->leases);
+    CHECK(counts_of(trial).completed == 2 && counts_of(trial).lost == 0);
+    CHECK(strcmp(status_of(trial, ids[2]), "completed") == 0);
+}
+
 static const struct {
     const char *name;
     void (*run)(struct trial *trial);
@@ -382,6 +453,7 @@ static const struct {
     {"lost_by_writing", lost_by_writing},
     {"finished_elsewhere", finished_elsewhere},
     {"large_outcomes", large_outcomes},
+    {"cancelled_once", cancelled_once},
 };
 
 int main(int argc, char **argv)

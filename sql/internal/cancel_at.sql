@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- cancel with the time as an argument. A job of delayed is appended to the log and marked there, so that its end is told where all ends are.
+create or replace function millrace.cancel_at(p_now timestamptz, p_id bigint, p_reason text)
+returns text
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_job   record;
+  v_claim millrace.claim;
+  v_pos   bigint;
+  v_end   text;
+begin
+  perform millrace.at_home();
+  perform millrace.check_isolation('cancel');
+  perform millrace.check_text('reason', p_reason);
+  for i in 1..5 loop
+    v_later := millrace.job_recall(p_id);
+    if (v_later.job).job_id is not null then
+      v_pos := millrace.job_append(p_now, v_later.job);
+      perform millrace.mark_make(p_now, millrace.lane_for((v_later.job).lane, v_pos), v_pos, p_id, 'k', p_reason);
+      return 'cancelled';
+    end if;
+    v_job := millrace.job_newest(p_id);
+    if v_job.status = 'available' and (v_job.job).stale_at <= p_now then
+      return 'expired';
+    elsif v_job.status = 'available' then
+      perform millrace.mark_make(p_now, (v_job.job).lane, (v_job.job).pos, p_id, 'k', p_reason);
+      return 'cancelled';
+    elsif v_job.status = 'running' then
+      v_claim := millrace.claim_hold(v_job.job);
+      if v_claim.no is not null then
+        perform millrace.mark_make(p_now, (v_job.job).lane, (v_job.job).pos, p_id, 'a', p_reason);
+        return 'running';
+      end if;
+    elsif v_job.status is not null then
+      return v_job.status;
+    else
+      v_end := millrace.job_ended(p_id);
+      if v_end is not null then
+        return v_end;
+      end if;
+    end if;
+  end loop;
+  perform millrace.refuse_job(p_id);
+end $$;
+
+-- The claim that holds a job open, locked, so that of a cancel and an end one comes first; null: it does not any more.
+create or replace function millrace.claim_hold(p_job millrace.job)
+returns millrace.claim
+language plpgsql
+as $$
+declare
+  v_open  int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  v_claim millrace.claim := millrace.claim_of(p_job.lane, case when p_job.slot < 0 then p_job.seg else v_open - (v_open - p_job.slot) % 16 end,
+                                              p_job.xid, p_job.pos);
+  v_held  millrace.claim;
+begin
+  select k.*
+    into v_held
+    from millrace.claim k
+   where k.slot = v_claim.slot
+     and k.lane = v_claim.lane
+     and k.no = v_claim.no
+     and k.status = 'r'
+     for no key update;
+  if substr(v_held.outcome, array_position(v_held.positions, p_job.pos), 1) <> 'o' then
+    return null;
+  end if;
+  return v_held;
+end $$;

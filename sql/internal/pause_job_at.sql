@@ -1,0 +1,136 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- pause_job, resume_job, run_now and change_job with the time as an argument.
+create or replace function millrace.pause_job_at(p_now timestamptz, p_id bigint)
+returns void
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_job   record;
+  v_end   text;
+begin
+  perform millrace.at_home();
+  perform millrace.check_isolation('pause_job');
+  for i in 1..5 loop
+    v_later := millrace.job_recall(p_id);
+    if (v_later.job).job_id is not null then
+      perform millrace.job_pause(p_now, v_later.job, case when v_later.why = 'p' then v_later.resume_at else v_later.due_at end);
+      return;
+    end if;
+    v_job := millrace.job_newest(p_id);
+    if v_job.status = 'available' then
+      if millrace.job_withdraw(p_now, v_job.job) then
+        perform millrace.job_pause(p_now, v_job.job, null);
+        return;
+      end if;
+    else
+      v_end := coalesce(v_job.status, millrace.job_ended(p_id));
+      if v_end is not null then
+        perform millrace.refuse_status(p_id, v_end, 'Only a job that waits can be paused; a running one can be cancelled.');
+      end if;
+    end if;
+  end loop;
+  perform millrace.refuse_job(p_id);
+end $$;
+
+-- Sets a job aside without a time.
+create or replace function millrace.job_pause(p_now timestamptz, p_job millrace.job, p_resume_at timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.job_delay(p_now, p_job, 'infinity', 'p');
+  update millrace.delayed d
+     set resume_at = p_resume_at
+   where d.job_id = p_job.job_id;
+end $$;
+
+create or replace function millrace.resume_job_at(p_now timestamptz, p_id bigint)
+returns void
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_end   text;
+begin
+  perform millrace.at_home();
+  v_later := millrace.job_recall(p_id);
+  if v_later.why is distinct from 'p' then
+    v_end := coalesce(case when v_later.why is not null then 'scheduled' end, (millrace.job_newest(p_id)).status, millrace.job_ended(p_id));
+    if v_end is null then
+      perform millrace.refuse_job(p_id);
+    end if;
+    perform millrace.refuse_status(p_id, v_end, 'Only a paused job can be resumed.');
+  elsif v_later.resume_at > p_now then
+    perform millrace.job_delay(p_now, v_later.job, v_later.resume_at, 's');
+  else
+    perform millrace.job_append(p_now, v_later.job);
+  end if;
+end $$;
+
+create or replace function millrace.run_now_at(p_now timestamptz, p_id bigint)
+returns void
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_job   record;
+  v_end   text;
+begin
+  perform millrace.at_home();
+  for i in 1..5 loop
+    v_later := millrace.job_recall(p_id);
+    if (v_later.job).job_id is not null then
+      perform millrace.job_append(p_now, v_later.job);
+      return;
+    end if;
+    v_job := millrace.job_newest(p_id);
+    v_end := coalesce(v_job.status, millrace.job_ended(p_id));
+    if v_end = 'available' then
+      return;
+    elsif v_end is not null then
+      perform millrace.refuse_status(p_id, v_end, 'Only a job that waits can be run now; replay() enqueues a dead one again.');
+    end if;
+  end loop;
+  perform millrace.refuse_job(p_id);
+end $$;
+
+-- A job that is delayed stays so where the changes name no time.
+create or replace function millrace.change_job_at(p_now timestamptz, p_id bigint, p_changes jsonb)
+returns void
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_job   record;
+  v_end   text;
+begin
+  perform millrace.at_home();
+  perform millrace.check_isolation('change_job');
+  perform millrace.check_changes(p_changes, '{}');
+  for i in 1..5 loop
+    v_later := millrace.job_recall(p_id);
+    if v_later.why = 'p' then
+      perform millrace.refuse_status(p_id, 'paused', 'Resume the job first.');
+    elsif (v_later.job).job_id is not null then
+      if coalesce(p_changes ->> 'run_at', p_changes ->> 'delay') is null then
+        p_changes := p_changes || jsonb_build_object('run_at', v_later.due_at);
+      end if;
+      perform millrace.job_requeue(p_now, v_later.job, p_changes, null, null, '{}');
+      return;
+    end if;
+    v_job := millrace.job_newest(p_id);
+    if v_job.status = 'available' then
+      if millrace.job_withdraw(p_now, v_job.job) then
+        perform millrace.job_requeue(p_now, v_job.job, p_changes, null, null, '{}');
+        return;
+      end if;
+    else
+      v_end := coalesce(v_job.status, millrace.job_ended(p_id));
+      if v_end is not null then
+        perform millrace.refuse_status(p_id, v_end, 'Only a job that waits can be changed.');
+      end if;
+    end if;
+  end loop;
+  perform millrace.refuse_job(p_id);
+end $$;
