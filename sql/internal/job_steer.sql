@@ -87,6 +87,42 @@ begin
   return false;
 end $$;
 
+-- Takes a job that waits from where it is, delayed or in the log; due_at, why and resume_at are null where it was in the log. One that does not wait
+-- is refused with p_hint (22023), one that is nowhere with MR003.
+create or replace function millrace.job_take_out(p_now timestamptz, p_id bigint, p_hint text, out job millrace.job, out due_at timestamptz,
+                                                 out why "char", out resume_at timestamptz)
+language plpgsql
+as $$
+declare
+  v_later record;
+  v_job   record;
+  v_end   text;
+begin
+  for i in 1..5 loop
+    v_later := millrace.job_recall(p_id);
+    if (v_later.job).job_id is not null then
+      job := v_later.job;
+      due_at := v_later.due_at;
+      why := v_later.why;
+      resume_at := v_later.resume_at;
+      return;
+    end if;
+    v_job := millrace.job_newest(p_id);
+    if v_job.status = 'available' then
+      if millrace.job_withdraw(p_now, v_job.job) then
+        job := v_job.job;
+        return;
+      end if;
+    else
+      v_end := coalesce(v_job.status, millrace.job_ended(p_id));
+      if v_end is not null then
+        perform millrace.refuse_status(p_id, v_end, p_hint);
+      end if;
+    end if;
+  end loop;
+  perform millrace.refuse_job(p_id);
+end $$;
+
 -- A job that does not wait cannot be steered (22023).
 create or replace function millrace.refuse_status(p_id bigint, p_status text, p_hint text)
 returns void

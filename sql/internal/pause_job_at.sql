@@ -5,32 +5,12 @@ returns void
 language plpgsql
 as $$
 declare
-  v_later record;
-  v_job   record;
-  v_end   text;
+  v_job record;
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('pause_job');
-  for i in 1..5 loop
-    v_later := millrace.job_recall(p_id);
-    if (v_later.job).job_id is not null then
-      perform millrace.job_pause(p_now, v_later.job, case when v_later.why = 'p' then v_later.resume_at else v_later.due_at end);
-      return;
-    end if;
-    v_job := millrace.job_newest(p_id);
-    if v_job.status = 'available' then
-      if millrace.job_withdraw(p_now, v_job.job) then
-        perform millrace.job_pause(p_now, v_job.job, null);
-        return;
-      end if;
-    else
-      v_end := coalesce(v_job.status, millrace.job_ended(p_id));
-      if v_end is not null then
-        perform millrace.refuse_status(p_id, v_end, 'Only a job that waits can be paused; a running one can be cancelled.');
-      end if;
-    end if;
-  end loop;
-  perform millrace.refuse_job(p_id);
+  v_job := millrace.job_take_out(p_now, p_id, 'Only a job that waits can be paused; a running one can be cancelled.');
+  perform millrace.job_pause(p_now, v_job.job, case when v_job.why = 'p' then v_job.resume_at else v_job.due_at end);
 end $$;
 
 -- Sets a job aside without a time.
@@ -101,36 +81,16 @@ returns void
 language plpgsql
 as $$
 declare
-  v_later record;
-  v_job   record;
-  v_end   text;
+  v_job record;
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('change_job');
   perform millrace.check_changes(p_changes, '{}');
-  for i in 1..5 loop
-    v_later := millrace.job_recall(p_id);
-    if v_later.why = 'p' then
-      perform millrace.refuse_status(p_id, 'paused', 'Resume the job first.');
-    elsif (v_later.job).job_id is not null then
-      if coalesce(p_changes ->> 'run_at', p_changes ->> 'delay') is null then
-        p_changes := p_changes || jsonb_build_object('run_at', v_later.due_at);
-      end if;
-      perform millrace.job_requeue(p_now, v_later.job, p_changes, null, null, '{}');
-      return;
-    end if;
-    v_job := millrace.job_newest(p_id);
-    if v_job.status = 'available' then
-      if millrace.job_withdraw(p_now, v_job.job) then
-        perform millrace.job_requeue(p_now, v_job.job, p_changes, null, null, '{}');
-        return;
-      end if;
-    else
-      v_end := coalesce(v_job.status, millrace.job_ended(p_id));
-      if v_end is not null then
-        perform millrace.refuse_status(p_id, v_end, 'Only a job that waits can be changed.');
-      end if;
-    end if;
-  end loop;
-  perform millrace.refuse_job(p_id);
+  v_job := millrace.job_take_out(p_now, p_id, 'Only a job that waits can be changed.');
+  if v_job.why = 'p' then
+    perform millrace.refuse_status(p_id, 'paused', 'Resume the job first.');
+  elsif v_job.due_at is not null and coalesce(p_changes ->> 'run_at', p_changes ->> 'delay') is null then
+    p_changes := p_changes || jsonb_build_object('run_at', v_job.due_at);
+  end if;
+  perform millrace.job_requeue(p_now, v_job.job, p_changes, null, null, '{}');
 end $$;

@@ -451,7 +451,6 @@ rescued()
     sql "create role $role login in role millrace_worker"
     MILLRACE_DSN=${MILLRACE_DSN/user=$PGUSER/user=$role} run "$MR_BIN" cancel "$a"
     sql "drop role $role"
-    [[ $output != *password* ]] || skip 'the server wants a password of this role'
     [ "$status" -eq 1 ]
     [[ ${lines[0]} == *'permission denied for function cancel'* ]]
     status_is "$a" available
