@@ -46,7 +46,6 @@ begin
   returning d.*
        into v_row;
   if found then
-    job := jsonb_populate_record(null::millrace.job, '{}');
     job.job_id := v_row.job_id;
     job.created_at := v_row.created_at;
     job.lane := v_row.lane;
