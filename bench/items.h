@@ -20,6 +20,7 @@ void item_plans(bool small);
 void item_worker(bool small);
 void item_pickup(bool small);
 void item_idle(bool small);
+void item_features(bool small);
 
 // The database with ten million finished jobs that `empty` and `plans` share; made by
 // whichever comes first. Its queue is called "big".

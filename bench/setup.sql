@@ -246,3 +246,20 @@ begin
     commit;
   end loop;
 end $$;
+
+-- Enqueues p_count jobs with options of their own, a thousand a transaction; in the options {n} is the number of the job and {k} one of a thousand.
+create procedure bench.fill_with(p_queue text, p_count bigint, p_options jsonb)
+language plpgsql
+as $$
+declare
+  c_chunk constant int := 1000;
+  v_args  jsonb := to_jsonb((bench.payload(1))[1]);
+begin
+  for v_first in 0 .. p_count - 1 by c_chunk loop
+    perform count(*)
+       from millrace.enqueue_jobs((select jsonb_agg(jsonb_build_object('kind', 'bench', 'queue', p_queue, 'args', v_args)
+                                                    || replace(replace(p_options::text, '{n}', n::text), '{k}', (n % 1000)::text)::jsonb)
+                                     from generate_series(v_first, least(v_first + c_chunk, p_count) - 1) n));
+    commit;
+  end loop;
+end $$;

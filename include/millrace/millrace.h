@@ -138,7 +138,8 @@ typedef struct mr_job_spec {
     int64_t delay_ms;       // instead of run_at; 0: none
     int64_t timeout_ms;     // how long a handler may take; 0: as the worker says
     int64_t expires_in_ms;  // ends as expired when nobody took it by then; 0: never
-    const char *unique_key; // refused until unique jobs are there
+    const char *unique_key; // the queue has one job with it until that has ended; NULL: none
+    // Refused by this version.
     const char *ordering_key;
     const char *tenant;
     const char *ref;  // the caller's own id
@@ -147,21 +148,25 @@ typedef struct mr_job_spec {
     size_t state_size;
     const void *blob;
     size_t blob_size;
+    const char *on_conflict; // where the key is held: ignore, replace (args, time); NULL: ignore
+    int64_t unique_for_ms;   // how long the key is held after completion, too; 0: not at all
 } mr_job_spec;
 
-#define MR_JOB_SPEC_INIT                                                           \
-    {                                                                              \
-        sizeof(mr_job_spec), 0, 0, 0, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define MR_JOB_SPEC_INIT                                                                 \
+    {                                                                                    \
+        sizeof(mr_job_spec), 0, 0, 0, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
-// Enqueues one job. ret_id may be NULL.
+// Enqueues one job. ret_id may be NULL. Where the queue has a job with its unique_key no second one
+// is made, and *ret_id is that job's. Such a call waits for a transaction that is about to take the
+// same key or to give it back.
 int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err);
 
 // Enqueues one job for each of `count` args (JSON texts), which share everything else of
 // `job`: the fastest way in. `chunk` jobs go in one statement and, unless the connection is
 // wrapped, in one transaction (0: 10,000). ret_ids, where not NULL, has room for `count`.
 // *ret_done, where not NULL, is the number of jobs that are in, on failure too: a whole number
-// of chunks.
+// of chunks. One whose unique_key is held is in with the id of the job that holds it.
 int mr_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,
                     size_t chunk, int64_t *ret_ids, size_t *ret_done, mr_error *err);
 

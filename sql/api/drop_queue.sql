@@ -30,6 +30,7 @@ begin
   perform millrace.purge_at(clock_timestamp(), v_queue);
   delete from millrace.dead d where d.queue_id = v_queue.queue_id;
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
+  delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;
   delete from millrace.mark m where m.lane >= v_queue.queue_id << 12 and m.lane < (v_queue.queue_id + 1) << 12;
   delete from millrace.lane l where l.lane >= v_queue.queue_id << 12 and l.lane < (v_queue.queue_id + 1) << 12;
   delete from millrace.queue q where q.queue_id = v_queue.queue_id;

@@ -3,7 +3,9 @@
 -- Returns the job's id. An unknown queue is created with defaults. Priority 0-99, lower runs first.
 -- run_at or delay: not before. expires_in: a job nobody took by then ends as expired. ref: the caller's own id, not unique.
 -- max_attempts: else the kind's retry policy, else the queue's setting. timeout: how long a handler may run.
--- unique_key and ordering_key are refused by this version (0A000).
+-- unique_key: while a job of the queue with this key has not ended, no second one is made, and its id is returned: as it is
+-- (on_conflict ignore), or with the new args and time where it still waits (replace). unique_for: the key is held so long after completion.
+-- Waits for a transaction that enqueues the same key. ordering_key is refused by this version (0A000).
 -- Errors: 22023 bad argument, MR004 restored schema. Nothing is written then.
 create or replace function millrace.enqueue(
   kind text,
@@ -21,7 +23,9 @@ create or replace function millrace.enqueue(
   expires_in interval = null,
   meta jsonb = null,
   state bytea = null,
-  blob bytea = null)
+  blob bytea = null,
+  on_conflict text = 'ignore',
+  unique_for interval = null)
 returns bigint
 language plpgsql
 volatile
@@ -34,7 +38,7 @@ set jit = off
 as $$
 begin
   return millrace.enqueue_at(clock_timestamp(), kind, args, queue, priority, run_at, delay, unique_key, ordering_key, tenant, ref,
-                             max_attempts, timeout, expires_in, meta, state, blob, null);
+                             max_attempts, timeout, expires_in, meta, state, blob, null, on_conflict, unique_for);
 end $$;
-comment on function millrace.enqueue(text, jsonb, text, int, timestamptz, interval, text, text, text, text, int, interval, interval, jsonb, bytea, bytea) is
+comment on function millrace.enqueue(text, jsonb, text, int, timestamptz, interval, text, text, text, text, int, interval, interval, jsonb, bytea, bytea, text, interval) is
   'enqueues a job in the caller''s transaction';

@@ -19,13 +19,17 @@ begin
     if (v_later.job).job_id is not null then
       v_pos := millrace.job_append(p_now, v_later.job);
       perform millrace.mark_make(p_now, millrace.lane_for((v_later.job).lane, v_pos), v_pos, p_id, 'k', p_reason);
+      perform millrace.job_ended_alone(p_now, v_later.job, 'k');
       return 'cancelled';
     end if;
     v_job := millrace.job_newest(p_id);
     if v_job.status = 'available' and (v_job.job).stale_at <= p_now then
       return 'expired';
+    elsif v_job.status = 'available' and not millrace.job_still_waits(v_job.job) then
+      continue;
     elsif v_job.status = 'available' then
       perform millrace.mark_make(p_now, (v_job.job).lane, (v_job.job).pos, p_id, 'k', p_reason);
+      perform millrace.job_ended_alone(p_now, v_job.job, 'k');
       return 'cancelled';
     elsif v_job.status = 'running' then
       v_claim := millrace.claim_hold(v_job.job);
@@ -68,4 +72,18 @@ begin
     return null;
   end if;
   return v_held;
+end $$;
+
+-- Whether a job that waits in the log does so still. Of one with hooks the end must be told once: the lane's lock, to the end of the transaction, keeps
+-- claims from taking it before the mark is committed. Without hooks such a claim counts as the first, and nobody is kept waiting.
+create or replace function millrace.job_still_waits(p_job millrace.job)
+returns boolean
+language plpgsql
+as $$
+begin
+  if num_nonnulls(p_job.order_key, p_job.unique_name, p_job.batch_id) = 0 then
+    return true;
+  end if;
+  perform pg_advisory_xact_lock(1297219591, p_job.lane);
+  return (select s.status from millrace.job_standing(p_job.slot, p_job.lane, p_job.seg, p_job.xid, p_job.pos) s) = 'available';
 end $$;

@@ -2,7 +2,8 @@
 -- Checks the options of a new job; p_where says which one of many, '' for a single job.
 create or replace function millrace.check_job(p_where text, p_kind text, p_args jsonb, p_queue text, p_priority int, p_run_at timestamptz,
                                               p_delay interval, p_unique_key text, p_ordering_key text, p_tenant text, p_ref text,
-                                              p_max_attempts int, p_timeout interval, p_expires_in interval)
+                                              p_max_attempts int, p_timeout interval, p_expires_in interval, p_on_conflict text = 'ignore',
+                                              p_unique_for interval = null)
 returns void
 language plpgsql
 as $$
@@ -25,8 +26,17 @@ begin
   end if;
   perform millrace.check_interval(p_where || 'timeout', p_timeout);
   perform millrace.check_interval(p_where || 'expires_in', p_expires_in);
-  if p_unique_key is not null then
-    perform millrace.refuse_feature(p_where || 'unique_key');
+  perform millrace.check_text(p_where || 'unique_key', p_unique_key);
+  if p_unique_key = '' then
+    perform millrace.refuse(p_where || 'unique_key must not be empty', 'Leave it out for a job that may be there twice.');
+  end if;
+  if p_on_conflict is null or p_on_conflict not in ('ignore', 'replace') then
+    perform millrace.refuse(format('%son_conflict must be ignore or replace, not %s', p_where, coalesce(quote_literal(left(p_on_conflict, 80)), 'null')),
+      'ignore leaves the job that is there as it is, replace gives it the new args and time.');
+  end if;
+  perform millrace.check_interval(p_where || 'unique_for', p_unique_for);
+  if p_unique_key is null and (p_unique_for is not null or p_on_conflict <> 'ignore') then
+    perform millrace.refuse(p_where || 'on_conflict and unique_for need a unique_key', 'Give the job a unique_key, or leave them out.');
   end if;
   if p_ordering_key is not null then
     perform millrace.refuse_feature(p_where || 'ordering_key');

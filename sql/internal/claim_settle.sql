@@ -25,4 +25,7 @@ begin
    where k.slot = p_claim.slot
      and k.lane = p_claim.lane
      and k.no = p_claim.no;
+  if p_claim.hooks is not null then
+    perform millrace.jobs_ended(p_now, millrace.hooks_of(p_claim.hooks, p_ordinals), p_marks);
+  end if;
 end $$;

@@ -3,7 +3,8 @@
 create or replace function millrace.enqueue_at(p_now timestamptz, p_kind text, p_args jsonb, p_queue text, p_priority int,
                                                p_run_at timestamptz, p_delay interval, p_unique_key text, p_ordering_key text,
                                                p_tenant text, p_ref text, p_max_attempts int, p_timeout interval,
-                                               p_expires_in interval, p_meta jsonb, p_state bytea, p_blob bytea, p_source text)
+                                               p_expires_in interval, p_meta jsonb, p_state bytea, p_blob bytea, p_source text,
+                                               p_on_conflict text = 'ignore', p_unique_for interval = null)
 returns bigint
 language plpgsql
 as $$
@@ -11,10 +12,11 @@ declare
   v_queue millrace.queue;
   v_job   millrace.job;
   v_due   timestamptz := coalesce(p_run_at, p_now + p_delay);
+  v_first bigint;
 begin
   perform millrace.at_home();
   perform millrace.check_job('', p_kind, p_args, p_queue, p_priority, p_run_at, p_delay, p_unique_key, p_ordering_key, p_tenant, p_ref,
-                             p_max_attempts, p_timeout, p_expires_in);
+                             p_max_attempts, p_timeout, p_expires_in, p_on_conflict, p_unique_for);
   perform pg_current_xact_id();
   v_queue := millrace.queue_of(p_queue);
   perform millrace.check_size('args', millrace.json_size(p_args, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
@@ -22,6 +24,15 @@ begin
   perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
   perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
   v_job.job_id := nextval('millrace.pos_seq');
+  if p_unique_key is not null then
+    v_first := millrace.unique_take(p_now, v_queue.queue_id, p_unique_key, v_job.job_id, p_unique_for);
+    if v_first is not null then
+      if p_on_conflict = 'replace' then
+        perform millrace.unique_replace(p_now, v_first, p_args, v_due);
+      end if;
+      return v_first;
+    end if;
+  end if;
   v_job.lane := (v_queue.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_job.lane);
   v_job.attempts_limit := coalesce(p_max_attempts, (select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind),
@@ -40,12 +51,13 @@ begin
     v_job.job_tenant := p_tenant;
     v_job.job_ref := p_ref;
     v_job.job_source := p_source;
+    v_job.unique_name := p_unique_key;
     perform millrace.job_delay(p_now, v_job, v_due, 's');
   else
     insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                              payload_state, payload_blob, job_tenant, job_ref, job_source)
+                              payload_state, payload_blob, job_tenant, job_ref, job_source, unique_name)
     values (v_job.job_id, v_job.job_id, p_now, v_job.lane + (v_job.job_id >> 5) % v_queue.part_count, v_job.attempts_limit, p_kind, p_args,
-            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source);
+            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_unique_key);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;
   return v_job.job_id;

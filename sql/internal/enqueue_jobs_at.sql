@@ -6,9 +6,12 @@ language plpgsql
 as $$
 declare
   c_options constant text[] := array['kind', 'args', 'queue', 'priority', 'run_at', 'delay', 'unique_key', 'ordering_key', 'tenant', 'ref',
-                                     'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob'];
+                                     'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob', 'on_conflict', 'unique_for'];
   v_bad record;
   v_one record;
+  v_ids bigint[];       -- where some have a unique_key: the id of each, and whether it is another job's
+  v_old boolean[];
+  v_said int[];         -- and whose args and time it gets
 begin
   perform millrace.at_home();
   if p_jobs is null or jsonb_typeof(p_jobs) <> 'array' then
@@ -47,14 +50,17 @@ begin
       from (select row_number() over () as ord, r.*
               from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
                                                    unique_key text, ordering_key text, tenant text, ref text, max_attempts int,
-                                                   "timeout" interval, expires_in interval)) x
+                                                   "timeout" interval, expires_in interval, on_conflict text, unique_for interval)) x
      where x.kind is null or x.kind = '' or octet_length(x.kind) > 200
         or x.queue = '' or octet_length(x.queue) > 200
         or x.priority not between 0 and 99
         or not isfinite(x.run_at) or x.run_at > '100000-01-01'
         or x.delay <= interval '0' or x.delay > interval '1000 years'
         or (x.run_at is not null and x.delay is not null)
-        or x.unique_key is not null or x.ordering_key is not null
+        or x.unique_key = '' or octet_length(x.unique_key) > 1000 or x.on_conflict not in ('ignore', 'replace')
+        or x.unique_for <= interval '0' or x.unique_for > interval '1000 years'
+        or (x.unique_key is null and (x.unique_for is not null or x.on_conflict = 'replace'))
+        or x.ordering_key is not null
         or octet_length(x.tenant) > 1000 or octet_length(x.ref) > 1000
         or x.max_attempts not between 1 and 32000
         or x."timeout" <= interval '0' or x."timeout" > interval '1000 years'
@@ -64,7 +70,7 @@ begin
     if v_bad.ord is not null then
       perform millrace.check_job(format('job %s: ', v_bad.ord), v_bad.kind, coalesce(v_bad.args, '{}'),
         coalesce(v_bad.queue, 'default'), coalesce(v_bad.priority, 50), v_bad.run_at, v_bad.delay, v_bad.unique_key, v_bad.ordering_key,
-        v_bad.tenant, v_bad.ref, v_bad.max_attempts, v_bad."timeout", v_bad.expires_in);
+        v_bad.tenant, v_bad.ref, v_bad.max_attempts, v_bad."timeout", v_bad.expires_in, coalesce(v_bad.on_conflict, 'ignore'), v_bad.unique_for);
     end if;
     perform millrace.check_base64(format('job %s: state', r.ord), r.state), millrace.check_base64(format('job %s: blob', r.ord), r.blob)
        from (select row_number() over () as ord, r.*
@@ -101,42 +107,54 @@ begin
   perform millrace.check_size('the largest of state', v_bad.state, v_bad.state_limit, 'max_state');
   perform millrace.check_size('the largest of blob', v_bad.blob, v_bad.blob_limit, 'max_blob');
 
+  if exists (select from jsonb_to_recordset(p_jobs) as r(unique_key text) where r.unique_key is not null) then
+    select u.ids, u.old, u.said
+      into v_ids, v_old, v_said
+      from millrace.unique_take_many(p_now, p_jobs) u;
+  end if;
   return query
     with raw as materialized (
       select row_number() over () as ord, r.*
         from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
                                              tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
-                                             meta jsonb, state text, blob text)),
+                                             meta jsonb, state text, blob text, unique_key text)),
     resolved as materialized (
       select r.*, q.queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
-             coalesce(r.run_at, p_now + r.delay) as due_at
+             coalesce(s.run_at, p_now + s.delay, r.run_at, p_now + r.delay) as due_at, case when s.ord is null then r.args else s.args end as said_args
         from raw r
+        left join raw s on s.ord = v_said[r.ord] and s.ord <> r.ord
         join millrace.queue q on q.queue_name = coalesce(r.queue, 'default')
         left join millrace.retry_policy p on p.policy_kind = r.kind
+       where v_old[r.ord] is not true
        order by r.ord),
     new as materialized (
-      select nextval('millrace.pos_seq') as pos, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
-             r.kind as job_kind, coalesce(r.args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
+      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
+             r.kind as job_kind, coalesce(r.said_args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
              decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
              case when r.due_at > p_now then r.due_at end as due,
              greatest(r.due_at, p_now) + r.expires_in as stale_at
         from resolved r),
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                                payload_state, payload_blob, job_tenant, job_ref)
+                                payload_state, payload_blob, job_tenant, job_ref, unique_name)
       select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + (n.pos >> 5) % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
-             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref
+             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key
         from new n
        where n.due is null
        order by n.pos),
     later as (
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref)
+                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, unique_name)
       select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit, 's',
-             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key
         from new n
        where n.due is not null)
-    select n.pos
-      from new n
-     order by n.pos;
+    select i.id
+      from (select n.ord, n.pos as id
+              from new n
+             union all
+            select o.ord, v_ids[o.ord]
+              from unnest(v_old) with ordinality o(is_old, ord)
+             where o.is_old) i
+     order by i.ord;
 end $$;

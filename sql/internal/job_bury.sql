@@ -39,10 +39,11 @@ begin
      where d.slot = p_slot
        and d.job_id = p_id
     returning d.job_id, d.created_at, d.lane, d.attempt, d.lost, d.attempts_limit, d.job_kind, d.payload_args, d.stale_at, d.run_limit,
-              d.payload_meta, d.payload_state, d.payload_blob, d.job_tenant, d.job_ref, d.job_source, d.trail, d.order_key, d.unique_name
+              d.payload_meta, d.payload_state, d.payload_blob, d.job_tenant, d.job_ref, d.job_source, d.trail, d.order_key,
+              d.unique_name, d.batch_id
       into v_job.job_id, v_job.created_at, v_job.lane, v_job.attempt, v_job.lost, v_job.attempts_limit, v_job.job_kind, v_job.payload_args,
            v_job.stale_at, v_job.run_limit, v_job.payload_meta, v_job.payload_state, v_job.payload_blob, v_job.job_tenant, v_job.job_ref,
-           v_job.job_source, v_job.trail, v_job.order_key, v_job.unique_name;
+           v_job.job_source, v_job.trail, v_job.order_key, v_job.unique_name, v_job.batch_id;
   end if;
   begin
     perform length(v_job.payload_args::text);
@@ -69,13 +70,19 @@ begin
     v_lost := v_lost || 'blob'::text;
   end;
   begin
-    perform length(v_job.job_tenant || ''), length(v_job.job_ref || ''), length(v_job.job_source || ''), length(v_job.trail::text);
+    perform length(v_job.job_tenant || ''), length(v_job.job_ref || ''), length(v_job.job_source || ''), length(v_job.trail::text),
+            length(v_job.order_key || ''), length(v_job.unique_name || '');
   exception when data_corrupted or internal_error or data_exception then
     v_job.job_tenant := null;
     v_job.job_ref := null;
     v_job.job_source := null;
     v_job.trail := null;
-    v_lost := v_lost || 'tenant, ref, source or history'::text;
+    v_job.order_key := null;
+    v_job.unique_name := null;
+    v_lost := v_lost || 'tenant, ref, source, keys or history'::text;
   end;
   perform millrace.job_bury(p_now, v_job, 'damaged', format('cannot be read: %s', array_to_string(v_lost, ', ')));
+  if p_pos is null then
+    perform millrace.job_ended_alone(p_now, v_job, 'd');      -- of one in a claim that is told there
+  end if;
 end $$;

@@ -12,7 +12,7 @@ as $$
          j.attempts_limit, null::int2, j.job_kind,
          case when j.pack_n is null then j.payload_args else j.pack[p_id - j.pos + j.pack_n] end, null::jsonb[],
          j.ready_at, j.stale_at, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.job_source, j.trail,
-         j.order_key, j.unique_name
+         j.order_key, j.unique_name, j.batch_id
     from millrace.job j
    where j.job_id >= p_id
      and j.job_id <= p_id | 31

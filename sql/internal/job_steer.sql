@@ -65,6 +65,7 @@ begin
     job.trail := v_row.trail;
     job.order_key := v_row.order_key;
     job.unique_name := v_row.unique_name;
+    job.batch_id := v_row.batch_id;
     due_at := v_row.due_at;
     why := v_row.why;
     resume_at := v_row.resume_at;

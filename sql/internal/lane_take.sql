@@ -62,6 +62,7 @@ declare
   v_marks   text;
   v_marked  boolean := coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0;      -- somewhere
   v_hit     boolean := false;                -- here
+  v_hooks   millrace.hook[];                 -- see jobs_ended
 begin
   select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null
     into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
@@ -124,7 +125,8 @@ begin
             select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd,
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
+                                      j.order_key, j.unique_name, j.batch_id)) > 0 as odd,
                    array_agg(case
                                when coalesce(pg_column_size(j.payload_args), 0) < c_large
                                     and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) = 0
@@ -137,7 +139,8 @@ begin
             select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail)) > 0 as odd
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
+                                      j.order_key, j.unique_name, j.batch_id)) > 0 as odd
               into v_found
               from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit) j;
           end if;
@@ -155,11 +158,17 @@ begin
             v_taken := cardinality(v_jobs);
             v_odd := v_odd || v_found.ordinals;
             v_marks := concat(v_marks, v_found.marks);
+            if v_found.hooks is not null then
+              v_hooks := v_hooks || array_fill(null::millrace.hook, array[v_n - coalesce(cardinality(v_hooks), 0)]) || v_found.hooks;
+            end if;
           elsif v_few then
             v_jobs := v_jobs || v_found.jobs;
             v_taken := v_taken + v_found.n;
           else
             exit windows when cardinality(v_jobs) > 0;
+            if p_mode = 'p' and v_found.odd then
+              perform millrace.range_ended(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
+            end if;
             v_jobs := null;
             v_taken := v_taken + v_found.n;
             v_in_seg := v_in_seg || v_seg;
@@ -212,7 +221,7 @@ begin
   v_fresh := v_fresh is true or v_cur_seg <> v_open;      -- each leaf holds the windows of its own rows
   insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, token, claimed_at,
                               wait_us, holder, lease_time, win_lo, win_hi, positions, job_ids, leased_till, status, open_n,
-                              finished_at, outcome)
+                              finished_at, outcome, hooks)
   values (v_open % 16, v_open, p_lane, v_cur_no + 1, case when v_fresh then v_cur_no + 1 else v_win_no end, v_xid, v_pos, v_seg,
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
           case when p_mode = 'r' then coalesce(date_part('epoch', v_wait) * 1e6, 0) else 0 end, p_holder, case when p_own_lease then p_lease end,
@@ -222,7 +231,11 @@ begin
           case when p_mode = 'r' and v_taken = 0 then 'd' else p_mode end,
           case when p_mode = 'r' then v_taken else 0 end,
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
-          case when v_odd is not null then millrace.outcome_with(repeat('o', v_n), v_odd, v_marks) end);
+          case when v_odd is not null or v_hooks is not null then millrace.outcome_with(repeat('o', v_n), coalesce(v_odd, '{}'), v_marks) end,
+          case when v_taken > 0 then v_hooks end);
+  if v_hooks is not null and v_odd is not null then
+    perform millrace.jobs_ended(p_now, millrace.hooks_of(v_hooks, v_odd), translate(v_marks, 'k', 'w'));      -- k was told
+  end if;
   if v_marked and v_n > 0 and p_mode in ('r', 'p') then
     perform millrace.marks_end(p_now, p_lane, case when p_mode = 'p' then v_positions
                                                    else array(select v_positions[o.at]

@@ -53,7 +53,8 @@ begin
          date_part('epoch', p_now - coalesce(j.ready_at, j.created_at)) * 1e6 as wait_us,
          concat('%1$s.', p_lane, '.', v_cur.no, '.', v_cur.token) as lease, p_now + p_lease as until,
          coalesce(pg_column_size(j.payload_args), 0) >= 1500      -- c_large of lane_take
-         or num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) > 0
+         or num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
+                      j.order_key, j.unique_name, j.batch_id) > 0
          or p_max > 1 and (a.at < j.pos
                            or pg_snapshot_xmin(s.seen) < pg_snapshot_xmax(s.seen)
                            or exists (select

@@ -6,14 +6,16 @@ create or replace function millrace.range_jobs(p_slot int, p_lane int, p_from_xi
                                                p_limit int)
 returns table (xid xid8, last_pos bigint, pos bigint, job_id bigint, created_at timestamptz, attempt int2, attempts_limit int2, job_kind text,
                payload_args jsonb, ready_at timestamptz, stale_at timestamptz, run_limit interval, payload_meta jsonb, payload_state bytea,
-               payload_blob bytea, job_tenant text, job_ref text, job_source text, trail jsonb)
+               payload_blob bytea, job_tenant text, job_ref text, job_source text, trail jsonb, order_key text, unique_name text,
+               batch_id bigint)
 language sql
 stable
 rows 100
 as $$
   select j.xid, j.pos, coalesce(p.at, j.pos), coalesce(p.at, j.job_id), j.created_at, j.attempt, j.attempts_limit, j.job_kind,
          case when j.pack_n is null then j.payload_args else j.pack[p.at - j.pos + j.pack_n] end, j.ready_at, j.stale_at, j.run_limit,
-         j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.job_source, j.trail
+         j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.job_source, j.trail, j.order_key, j.unique_name,
+         j.batch_id
     from millrace.job j
     left join lateral (select a.at
                          from generate_series(case when j.xid = p_from_xid then greatest(j.pos - j.pack_n, p_from_pos) else j.pos - j.pack_n end + 1,

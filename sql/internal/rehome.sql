@@ -30,7 +30,7 @@ begin
                          j.attempt, j.lost, j.attempts_limit, j.job_kind,
                          case when j.pack_n is null then j.payload_args else j.pack[p.at - j.pos + j.pack_n] end as payload_args, j.ready_at,
                          j.stale_at, j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.job_source,
-                         j.trail, j.order_key, j.unique_name
+                         j.trail, j.order_key, j.unique_name, j.batch_id
                     from millrace.job j
                    cross join lateral generate_series(j.pos - coalesce(j.pack_n, 1) + 1, j.pos) p(at)) j
             left join (select l as lane, (millrace.lane_cursor(l, v_open)).*
@@ -68,10 +68,10 @@ begin
   perform pg_current_xact_id();
   insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key,
-                            unique_name)
+                            unique_name, batch_id)
   select nextval('millrace.pos_seq'), o.job_id, o.created_at, o.lane, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
          coalesce(o.ready_at, o.created_at), o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
-         o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name
+         o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name, o.batch_id
     from (select *
             from millrace_rehome
            where letter is null
@@ -79,6 +79,10 @@ begin
            order by ord) o;
   get diagnostics v_n = row_count;
   drop table millrace_rehome;
+  delete from millrace.unique_key u
+   where u.free_at is null
+     and not exists (select from millrace.job j where j.job_id = u.job_id)
+     and not exists (select from millrace.delayed d where d.job_id = u.job_id);
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0);

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Takes from a range in which some jobs have expired, are marked (p_marked) or are large, for lane_take: up to p_limit jobs as claim returns
+-- Takes from a range in which some jobs have expired, are marked (p_marked), have hooks or are large, for lane_take: up to p_limit jobs as claim returns
 -- them, and of those passed over the ordinals (after p_base) and their letters, x expired, k cancelled, w withdrawn, d damaged and buried.
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- bytes of them than p_budget, but one if p_taken is 0: a claim is built in memory. cut: the rest of the range is for the next claim;
@@ -9,7 +9,7 @@ create or replace function millrace.take_odd(p_now timestamptz, p_slot int, p_la
                                              p_until timestamptz, p_state boolean, p_marked boolean,
                                              out n int, out positions bigint[], out ids bigint[], out xid xid8, out wait interval,
                                              out jobs millrace.claimed_job[], out ordinals int[], out marks text, out bytes bigint,
-                                             out more boolean, out cut boolean)
+                                             out more boolean, out cut boolean, out hooks millrace.hook[])
 language plpgsql
 as $$
 declare
@@ -22,12 +22,17 @@ begin
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
          array_agg(p_base + r.ord::int) filter (where r.kept and not r.live),
          string_agg(case when r.stale_at = '-infinity' then 'd' else coalesce(r.mark::text, 'x') end, '') filter (where r.kept and not r.live),
-         coalesce(max(r.bytes) filter (where r.kept), 0), count(*) filter (where r.kept and r.live)
-    into n, v_seen, positions, ids, xid, wait, ordinals, marks, bytes, v_live
+         coalesce(max(r.bytes) filter (where r.kept), 0), count(*) filter (where r.kept and r.live),
+         case when bool_or(r.hooked) filter (where r.kept) then
+           array_agg(case when r.hooked then row(r.job_id, p_lane, r.order_key, r.unique_name, r.batch_id)::millrace.hook end) filter (where r.kept)
+         end
+    into n, v_seen, positions, ids, xid, wait, ordinals, marks, bytes, v_live, hooks
     from (select r.*, r.rank - r.live::int < p_limit and (r.bytes <= p_budget or (r.rank <= 1 and p_taken = 0)) as kept
             from (select r.*, row_number() over o as ord, count(*) filter (where r.live) over o as rank,
                          coalesce(sum(r.size) filter (where r.live) over o, 0) as bytes
-                    from (select j.xid, j.pos, j.job_id, j.stale_at, m.mark, (j.stale_at <= p_now) is not true and m.mark is null as live,
+                    from (select j.xid, j.pos, j.job_id, j.stale_at, m.mark, j.order_key, j.unique_name, j.batch_id,
+                                 num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 as hooked,
+                                 (j.stale_at <= p_now) is not true and m.mark is null as live,
                                  p_now - coalesce(j.ready_at, j.created_at) as waited,
                                  -- JSON is measured as it is stored, maybe compressed, and may take eight times as much
                                  8 * (coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0))
@@ -73,13 +78,13 @@ begin
   end loop;
 end $$;
 
--- Whether a range holds rows for take_odd: expired ones, or ones that are large enough to lie out of line.
+-- Whether a range holds rows for take_odd: ones that may have expired, that have a hook, or are large enough to lie out of line.
 create or replace function millrace.range_odd(p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8, p_hi pg_snapshot, p_limit int)
 returns boolean
 language plpgsql
 as $$
 begin
-  return (select bool_or(j.stale_at is not null
+  return (select bool_or(num_nonnulls(j.stale_at, j.order_key, j.unique_name, j.batch_id) > 0
                          or coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0)
                             + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
                             + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)

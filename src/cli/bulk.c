@@ -24,6 +24,8 @@ const char *const bulk_options[BULK_OPTIONS] = {
     [BULK_RUN_AT] = "run_at",
     [BULK_DELAY] = "delay",
     [BULK_UNIQUE_KEY] = "unique_key",
+    [BULK_ON_CONFLICT] = "on_conflict",
+    [BULK_UNIQUE_FOR] = "unique_for",
     [BULK_ORDERING_KEY] = "ordering_key",
     [BULK_TENANT] = "tenant",
     [BULK_REF] = "ref",
@@ -89,14 +91,20 @@ static int split_line(struct json_slice line, struct parts *ret, struct mr_error
     return code;
 }
 
-// A time of the line's own, of either kind, takes the place of both defaults.
+// A time of the line's own, of either kind, takes the place of both defaults. What is said about
+// keys means nothing to a line without one, which would be refused for it.
 static bool wants_default(const struct bulk *bulk, const struct parts *parts, int option)
 {
     if (!bulk->defaults[option] || parts->values[option].at) {
         return false;
     }
-    bool is_time = option == BULK_RUN_AT || option == BULK_DELAY;
-    return !is_time || (!parts->values[BULK_RUN_AT].at && !parts->values[BULK_DELAY].at);
+    if (option == BULK_RUN_AT || option == BULK_DELAY) {
+        return !parts->values[BULK_RUN_AT].at && !parts->values[BULK_DELAY].at;
+    }
+    if (option == BULK_ON_CONFLICT || option == BULK_UNIQUE_FOR) {
+        return bulk->defaults[BULK_UNIQUE_KEY] || parts->values[BULK_UNIQUE_KEY].at;
+    }
+    return true;
 }
 
 // Defaults go behind the line's own members: of two with the same key PostgreSQL takes the last,
@@ -153,7 +161,7 @@ static bool is_plain(const struct bulk *bulk, const struct parts *parts)
         return false;
     }
     for (int i = BULK_ARGS + 1; i < BULK_OPTIONS; i++) {
-        if (parts->values[i].at || bulk->defaults[i]) {
+        if (effective(bulk, parts, i).at) {
             return false;
         }
     }

@@ -27,6 +27,8 @@ enum bulk_option {
     BULK_RUN_AT,
     BULK_DELAY,
     BULK_UNIQUE_KEY,
+    BULK_ON_CONFLICT,
+    BULK_UNIQUE_FOR,
     BULK_ORDERING_KEY,
     BULK_TENANT,
     BULK_REF,

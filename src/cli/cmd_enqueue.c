@@ -41,6 +41,8 @@ struct enqueue {
     int64_t delay_ms;
     const char *at;
     const char *unique;
+    const char *on_conflict;
+    int64_t unique_for_ms;
     const char *key;
     const char *tenant;
     const char *ref;
@@ -60,8 +62,9 @@ static const struct command_form form = {
     2,
     "Enqueues a job and prints its id. With --file, or - in place of ARGS-JSON, enqueues a job for\n"
     "each line of a file or of standard input: a JSON object with any of kind, args, queue,\n"
-    "priority, run_at, delay, tenant, ref, max_attempts, timeout, expires_in, meta, state, blob.\n"
-    "KIND and the options are the defaults of the lines then.",
+    "priority, run_at, delay, unique_key, on_conflict, unique_for, tenant, ref, max_attempts,\n"
+    "timeout, expires_in, meta, state, blob. KIND and the options are the defaults of the lines\n"
+    "then. Where a job with the same key is there already, its id is printed.",
     "millrace-enqueue(1)",
 };
 
@@ -126,6 +129,8 @@ static void fill_call(const struct enqueue *enqueue, struct call *call)
     call_text(call, enqueue->meta);
     call_null(call); // state
     call_null(call); // blob
+    call_text(call, enqueue->on_conflict);
+    call_ms(call, enqueue->unique_for_ms);
 }
 
 static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
@@ -205,6 +210,8 @@ static int defaults_init(struct defaults *defaults, const struct enqueue *enqueu
     set_string(defaults, BULK_RUN_AT, enqueue->at);
     set_ms(defaults, BULK_DELAY, enqueue->delay_ms);
     set_string(defaults, BULK_UNIQUE_KEY, enqueue->unique);
+    set_string(defaults, BULK_ON_CONFLICT, enqueue->on_conflict);
+    set_ms(defaults, BULK_UNIQUE_FOR, enqueue->unique_for_ms);
     set_string(defaults, BULK_ORDERING_KEY, enqueue->key);
     set_string(defaults, BULK_TENANT, enqueue->tenant);
     set_string(defaults, BULK_REF, enqueue->ref);
@@ -442,6 +449,17 @@ static int check_ranges(const struct enqueue *enqueue, struct mr_error *err)
     return 0;
 }
 
+// Of a file each line may have a key of its own.
+static int check_unique(const struct enqueue *enqueue, struct mr_error *err)
+{
+    if (enqueue->file || enqueue->unique || (!enqueue->on_conflict && !enqueue->unique_for_ms)) {
+        return 0;
+    }
+    mr_error_set(err, MR_EUSAGE, "--on-conflict and --unique-for need a key");
+    mr_error_hint(err, "Give the job one with --unique KEY.");
+    return MR_EUSAGE;
+}
+
 // `-` in the place of args, or of everything, is standard input.
 static int take_arguments(struct enqueue *enqueue, int argc, char **argv, int first,
                           struct mr_error *err)
@@ -478,6 +496,9 @@ static int check_usage(struct enqueue *enqueue, int argc, char **argv, int first
         code = check_ranges(enqueue, err);
     }
     if (code == 0) {
+        code = check_unique(enqueue, err);
+    }
+    if (code == 0) {
         code = command_check_json("ARGS-JSON", enqueue->args, err);
     }
     return code ? code : command_check_json("--meta", enqueue->meta, err);
@@ -494,7 +515,12 @@ int cmd_enqueue(int argc, char **argv)
         {"delay", OPTION_SPAN, &enqueue.delay_ms, "TIME",
          "not before this long from now: 5s, 2h, 7d"},
         {"at", OPTION_STRING, &enqueue.at, "TIME", "not before this time: 2030-01-31 08:00+01"},
-        {"unique", OPTION_STRING, &enqueue.unique, "KEY", "of a later version"},
+        {"unique", OPTION_STRING, &enqueue.unique, "KEY",
+         "no second job while one of the queue has this key"},
+        {"on-conflict", OPTION_STRING, &enqueue.on_conflict, "MODE",
+         "a job with the key is there: ignore, or replace its args and time (ignore)"},
+        {"unique-for", OPTION_SPAN, &enqueue.unique_for_ms, "TIME",
+         "hold the key this long after completion, too (not at all)"},
         {"key", OPTION_STRING, &enqueue.key, "KEY", "ordering key; of a later version"},
         {"tenant", OPTION_STRING, &enqueue.tenant, "TEXT", "travels with the job"},
         {"ref", OPTION_STRING, &enqueue.ref, "TEXT", "your own id; the job can be found by it"},

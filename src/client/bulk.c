@@ -100,6 +100,8 @@ static int add_job(struct buf *out, const mr_job_spec *job, mr_error *err)
     add_ms(out, "timeout", job->timeout_ms);
     add_ms(out, "expires_in", job->expires_in_ms);
     add_text(out, "unique_key", job->unique_key);
+    add_text(out, "on_conflict", job->on_conflict);
+    add_ms(out, "unique_for", job->unique_for_ms);
     add_text(out, "ordering_key", job->ordering_key);
     add_text(out, "tenant", job->tenant);
     add_text(out, "ref", job->ref);
@@ -124,7 +126,8 @@ struct source {
 static bool is_simple(const mr_job_spec *job)
 {
     return !job->max_attempts && !job->delay_ms && !job->timeout_ms && !job->expires_in_ms &&
-           !job->unique_key && !job->ordering_key && !job->tenant && !job->ref && !job->meta;
+           !job->unique_key && !job->on_conflict && !job->unique_for_ms && !job->ordering_key &&
+           !job->tenant && !job->ref && !job->meta;
 }
 
 static bool is_plain(const mr_job_spec *job)

@@ -17,8 +17,9 @@ const struct call_info call_infos[CALL_KINDS] = {
         {"mr_enqueue",
          "select millrace.enqueue($1, coalesce($2::jsonb, '{}'), coalesce($3, 'default'),"
          " $4::int, $5::timestamptz, $6::interval, $7, $8, $9, $10, $11::int,"
-         " $12::interval, $13::interval, $14::jsonb, $15::bytea, $16::bytea)",
-         16, false, false},
+         " $12::interval, $13::interval, $14::jsonb, $15::bytea, $16::bytea,"
+         " coalesce($17, 'ignore'), $18::interval)",
+         18, false, false},
     [CALL_ENQUEUE_MANY] = {"mr_enqueue_many",
                            "select millrace.enqueue_many($1, $2::jsonb[], coalesce($3, 'default'),"
                            " $4::int, $5::timestamptz)",

@@ -40,8 +40,8 @@ enum call_kind {
     CALL_KINDS,
 };
 
-// Parameters at most: enqueue has 16.
-enum { CALL_PARAMS_MAX = 16 };
+// Parameters at most: enqueue has 18.
+enum { CALL_PARAMS_MAX = 18 };
 
 struct call_info {
     const char *name;      // of the prepared statement

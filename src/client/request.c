@@ -77,6 +77,7 @@ int request_read_job(const mr_job_spec *from, mr_job_spec *ret, mr_error *err)
     if ((code = check_ms(job.delay_ms, "delay_ms", err)) ||
         (code = check_ms(job.timeout_ms, "timeout_ms", err)) ||
         (code = check_ms(job.expires_in_ms, "expires_in_ms", err)) ||
+        (code = check_ms(job.unique_for_ms, "unique_for_ms", err)) ||
         (code = check_bytes(job.state, job.state_size, "state", err)) ||
         (code = check_bytes(job.blob, job.blob_size, "blob", err))) {
         return code;
@@ -114,6 +115,8 @@ int request_enqueue(struct call *call, const mr_job_spec *from, mr_error *err)
     call_text(call, job.meta);
     call_bytes(call, job.state, job.state_size);
     call_bytes(call, job.blob, job.blob_size);
+    call_text(call, job.on_conflict);
+    call_ms(call, job.unique_for_ms);
     return 0;
 }
 

@@ -111,7 +111,8 @@ docs_options()
         'retry set k --jitter 2' 'retry set k --base 5' 'retry set k --max-attempts 0' 'enqueue' 'enqueue k {' \
         'enqueue k --priority 100' 'enqueue k --priority -1' 'enqueue k --max-attempts 0' 'enqueue k --delay 5' \
         'enqueue k --delay 5s --at now' 'enqueue k --meta {' 'enqueue k {} --file x' 'enqueue k --skip 1' \
-        'enqueue k --chunk 0' 'enqueue k {} x' 'status --jsn' cron 'cron lst' 'cron list x' 'cron set' 'cron set n @daily' \
+        'enqueue k --chunk 0' 'enqueue k {} x' 'enqueue k --on-conflict replace' 'enqueue k --unique-for 1h' \
+        'enqueue k --unique u --unique-for 5' 'enqueue k --unique' 'status --jsn' cron 'cron lst' 'cron list x' 'cron set' 'cron set n @daily' \
         'cron set n @daily k {' 'cron set n @daily k {} x' 'cron set n @daily k --priority -1' 'cron remove' 'cron remove a b' \
         'cron next' 'cron next @daily --count 0' 'cron next @daily --count 101' 'cron next @daily --count x' \
         'cron next nightly --timezone UTC' 'cron enable' 'cron disable' 'cron run' 'cron run a b'; do

@@ -92,10 +92,17 @@ calls()
 }
 
 @test "what the server refuses is told without the place in its code" {
-    run "$MR_BIN" enqueue letter --unique k1
+    run "$MR_BIN" enqueue letter --unique ''
     [ "$status" -eq 1 ]
-    [[ ${lines[0]} == 'millrace: unique_key '* ]]
+    [ "${lines[0]}" = 'millrace: unique_key must not be empty' ]
+    [[ ${lines[1]} == 'hint: '* ]]
     [[ $output != *PL/pgSQL* ]]
+    run "$MR_BIN" enqueue letter --unique "$(printf '%01001d' 0)"
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = 'millrace: unique_key is 1001 bytes long, the limit is 1000' ]
+    run "$MR_BIN" enqueue letter --unique k1 --on-conflict fail
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "millrace: on_conflict must be ignore or replace, not 'fail'" ]
     run "$MR_BIN" enqueue letter --key k1
     [ "$status" -eq 1 ]
     run "$MR_BIN" enqueue letter --at 'some day'
@@ -105,6 +112,95 @@ calls()
     run "$MR_BIN" enqueue letter "{'a': 1}"
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = 'millrace: ARGS-JSON: invalid JSON at byte 2: expected a key in double quotes' ]
+}
+
+# ---- unique ------------------------------------------------------------------------------
+
+# The args of a job.
+args_of()
+{
+    sql "select args from millrace.jobs where id = $1"
+}
+
+complete_one()
+{
+    sql "select millrace.complete(lease) from millrace.claim('$1')"
+}
+
+@test "a key that is held: no second job, and the id of the first" {
+    local id
+    id=$("$MR_BIN" enqueue index '{"n": 1}' --queue "$q" --unique page-1)
+    run --separate-stderr "$MR_BIN" enqueue index '{"n": 2}' --queue "$q" --unique page-1
+    [ "$status" -eq 0 ]
+    [ "$output" = "$id" ]
+    run --separate-stderr "$MR_BIN" enqueue index --queue "$q" --unique page-1 --json
+    [ "$output" = "{\"ids\":[$id],\"enqueued\":1}" ]
+    [ "$(args_of "$id")" = '{"n": 1}' ]
+    [ "$(depth "$q")" = 1 ]
+    # Another key, another queue.
+    [ "$("$MR_BIN" enqueue index --queue "$q" --unique page-2)" != "$id" ]
+    [ "$("$MR_BIN" enqueue index --queue "$q-other" --unique page-1)" != "$id" ]
+    # It has ended.
+    [ "$(complete_one "$q")" = 1 ]
+    [ "$("$MR_BIN" enqueue index --queue "$q" --unique page-1)" != "$id" ]
+}
+
+@test "--on-conflict replace: the job that waits has the new args and time, ignore leaves it" {
+    local id
+    id=$("$MR_BIN" enqueue index '{"n": 1}' --queue "$q" --unique k --delay 1h)
+    [ "$("$MR_BIN" enqueue index '{"n": 2}' --queue "$q" --unique k --delay 3h --on-conflict replace)" = "$id" ]
+    [ "$(sql "select (args ->> 'n', status, run_at > now() + interval '2 hours')::text from millrace.jobs where id = $id")" = '(2,scheduled,t)' ]
+    [ "$("$MR_BIN" enqueue index '{"n": 3}' --queue "$q" --unique k --on-conflict ignore)" = "$id" ]
+    [ "$(args_of "$id")" = '{"n": 2}' ]
+    [ "$(sql "select count(*) from millrace.jobs where queue = '$q'")" = 1 ]
+}
+
+@test "--unique-for: the key is held after completion, too" {
+    local id
+    id=$("$MR_BIN" enqueue index --queue "$q" --unique k --unique-for 2h)
+    [ "$(complete_one "$q")" = 1 ]
+    [ "$("$MR_BIN" enqueue index --queue "$q" --unique k)" = "$id" ]
+    [ "$(sql "select quiet_time from millrace.unique_key where job_id = $id")" = 02:00:00 ]
+    [ "$(depth "$q")" = 0 ]
+}
+
+@test "a file with keys: each line has an id, that of the job that is there" {
+    local first
+    cat >jobs.in <<'LINES'
+{"args": {"n": 1}, "unique_key": "a"}
+{"args": {"n": 2}, "unique_key": "b", "unique_for": "1 hour"}
+{"args": {"n": 3}, "unique_key": "a"}
+{"args": {"n": 4}}
+LINES
+    run --separate-stderr "$MR_BIN" enqueue index --queue "$q" --file jobs.in --json
+    [ "$status" -eq 0 ]
+    [ "$(json '.enqueued, .ids[0] == .ids[2], (.ids | unique | length)' | xargs)" = '4 true 3' ]
+    [ "$(numbers "$q")" = '1 2 4' ]
+    [ "$(sql "select string_agg(unique_name, ' ' order by unique_name) from millrace.unique_key where quiet_time = '1 hour'")" = b ]
+    # What the command says about keys is for lines that have one.
+    first=$(json '.ids[1]')
+    printf '%s\n' '{"args": {"n": 5}, "unique_key": "b"}' '{"args": {"n": 6}}' '{"args": {"n": 7}, "unique_key": "a", "on_conflict": "ignore"}' >jobs.in
+    run --separate-stderr "$MR_BIN" enqueue index --queue "$q" --on-conflict replace --unique-for 5min --file jobs.in --json
+    [ "$status" -eq 0 ]
+    [ "$(json '.ids[0]')" = "$first" ]
+    [ "$(numbers "$q")" = '1 5 4 6' ]
+}
+
+@test "a key of the command is that of every line without one" {
+    printf '%s\n' '{"args": {"n": 1}}' '{"args": {"n": 2}, "unique_key": "own"}' '{"args": {"n": 3}, "unique_key": null}' >jobs.in
+    run --separate-stderr "$MR_BIN" enqueue index --queue "$q" --unique all --unique-for 1d --file jobs.in
+    [ "$status" -eq 0 ]
+    [[ $output == 'enqueued: 3 jobs'* ]]
+    [ "$(numbers "$q")" = '1 2' ]
+    [ "$(sql "select count(*) from millrace.unique_key u join millrace.queue q on q.queue_id = u.queue_id and q.queue_name = '$q' where u.quiet_time = '1 day'")" = 2 ]
+}
+
+@test "a file whose lines have no keys goes the fast way, whatever is said about keys" {
+    plain_lines 1 50 >jobs.in
+    "$MR_BIN" enqueue k --queue "$q" --on-conflict replace --unique-for 1h --file jobs.in
+    [ "$(numbers "$q")" = "$(seq -s ' ' 50)" ]
+    # Fewer rows than jobs: only enqueue_many makes packs.
+    [ "$(sql "select count(*) < 50 from millrace.job j join millrace.queue q on q.queue_id = j.lane >> 12 and q.queue_name = '$q'")" = t ]
 }
 
 # ---- many --------------------------------------------------------------------------------
@@ -192,7 +288,8 @@ LINES
 @test "a line that the server refuses: the same" {
     local bad
     for bad in '{"priority": 200}' '{"args": {"t": "\u0000"}}' '{"kindness": 1}' '{"delay": "soon"}' '{"args": 1e400000}' \
-        '{"queue": ""}' '{"unique_key": "u"}' '{"state": "*"}'; do
+        '{"queue": ""}' '{"unique_key": ""}' '{"unique_key": "u", "on_conflict": "fail"}' '{"unique_for": "1 hour"}' \
+        '{"ordering_key": "o"}' '{"state": "*"}'; do
         { plain_lines 1 77 && echo "$bad" && plain_lines 79 120; } >jobs.in
         sql "select millrace.set_queue('$q', '{}'), millrace.purge('$q')" >/dev/null
         run "$MR_BIN" enqueue k --queue "$q" --file jobs.in --json

@@ -59,6 +59,8 @@ offers()
 @test "options of a command and of a verb" {
     offers '--dsn --help --json --names' queue list --
     offers '--max-attempts --meta' enqueue --m
+    offers '--unique --unique-for' enqueue letter --un
+    offers '' enqueue letter --on-conflict ''
     offers '--older-than' dead purge mail --old
     offers '--kind' dead replay --queue mail --k
     offers '--dsn --help --json --reason' cancel 1 --

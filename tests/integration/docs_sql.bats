@@ -53,6 +53,14 @@ page_matches()
     page_matches "$MR_ROOT/docs/schedules.md"
 }
 
+@test "docs/unique.md prints what it says" {
+    page_matches "$MR_ROOT/docs/unique.md"
+    local word
+    for word in unique_key on_conflict unique_for enqueue_jobs; do
+        parts commands "$MR_ROOT/docs/unique.md" | grep -q "$word"
+    done
+}
+
 @test "docs/transactional.md prints what it says" {
     page_matches "$MR_ROOT/docs/transactional.md"
 }

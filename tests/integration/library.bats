@@ -25,6 +25,10 @@ teardown_file()
     "$DRIVER" many jobs heavy_jobs older_jobs
 }
 
+@test "unique jobs: one, replaced, held after completion, many, refused" {
+    "$DRIVER" unique_one unique_replaced unique_for_a_while unique_many unique_refused unique_older
+}
+
 @test "bad JSON, bad text and smuggled jobs are refused" {
     "$DRIVER" bad_json bad_text
 }

@@ -152,10 +152,18 @@ leases_are_void()
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
+# A job of the dump holds its key: there is no second one.
+keys_are_held()
+{
+    [ "$(sql "select count(*) from (select s.id, millrace.enqueue('later', queue => 'narrow', unique_key => 'later ' || s.n) as holder
+                                      from app.sent s where s.delayed) k where k.holder = k.id")" -eq 5 ]
+}
+
 # Everything there is to deliver is delivered, also what was delayed, and the books agree.
 delivers_what_it_owes()
 {
     local late
+    keys_are_held
     sql 'call app.drain()'
     late=$(sql "select count(*) from app.got g where id in (select id from app.later union select id from app.sent where delayed)")
     [ "$late" -eq 0 ] || { echo "$late delayed jobs came too early"; return 1; }
@@ -163,6 +171,8 @@ delivers_what_it_owes()
     sql 'call app.drain()'
     run sql "$(cat "$FILES/verdict.sql")"
     [ -z "$output" ] || { head -30 <<<"$output"; return 1; }
+    # With the jobs their keys are given back.
+    [ "$(sql 'select count(*) from millrace.unique_key')" -eq 0 ]
 }
 
 new_ids_are_new()

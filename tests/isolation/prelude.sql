@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -34,6 +34,18 @@ $$;
 -- A schedule that fires each minute.
 create function minutely(p_at numeric, p_queue text) returns boolean language sql as $$
   select millrace.schedule_at(at(p_at), 'minutely', '* * * * *', 'k', '{}', p_queue, 'UTC', 'last', true, 50) is not null
+$$;
+
+-- A job with a unique key; standing() tells whether it is a new one.
+create function once(p_at numeric, p_queue text, p_key text) returns boolean language sql as $$
+  select millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, p_key, null, null, null, null, null, null, null, null, null, null)
+         is not null
+$$;
+
+-- Several; tells how many different jobs there are for them.
+create function once_many(p_at numeric, p_queue text, variadic p_keys text[]) returns bigint language sql as $$
+  select count(distinct i)
+    from millrace.enqueue_jobs_at(at(p_at), (select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', p_queue, 'unique_key', k)) from unnest(p_keys) k)) i
 $$;
 
 -- A job of nine million bytes: one fits into a claim, two do not.
@@ -111,6 +123,12 @@ exception
   when sqlstate 'MR001' then
     raise exception 'the lease is lost' using errcode = 'MR001';
 end $$;
+
+-- Fails the first job of a worker's newest lease, for good.
+create function fail_one(p_who text, p_at numeric) returns text language sql as $$
+  select millrace.fail_at(at(p_at), n.lease, (select min(j.id) from millrace.jobs j where j.status = 'running'), 'no', null, false, null)
+    from (select lease from note where who = p_who order by ctid desc limit 1) n
+$$;
 
 -- Runs maintain and tells what one duty did.
 create function upkeep(p_at numeric, p_duty text) returns bigint language sql as $$

@@ -168,8 +168,7 @@ select t.refused(format('select count(*) from millrace.enqueue_jobs(%L)', jsonb_
 -- What this version does not do is refused, not ignored.
 select t.refused(s, '0A000', 'not supported by this version')
   from unnest(array[
-    $$ select millrace.enqueue('k', unique_key => 'x') $$, $$ select millrace.enqueue('k', ordering_key => 'x') $$,
-    $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "unique_key": "x"}]') $$,
+    $$ select millrace.enqueue('k', ordering_key => 'x') $$,
     $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "ordering_key": "x"}]') $$,
     $$ select millrace.set_queue('new', '{"depth_limit": 5}') $$, $$ select millrace.set_queue('new', '{"overflow": "drop"}') $$,
     $$ select millrace.set_queue('new', '{"concurrency": 5}') $$, $$ select millrace.set_queue('new', '{"rate": "5/s"}') $$,

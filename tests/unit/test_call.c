@@ -168,9 +168,29 @@ static void job_as_parameters(void **state)
     assert_null(params.values[1]);
     assert_string_equal(params.values[3], "50");
     assert_string_equal(params.values[5], "5 ms");
+    assert_null(params.values[6]);
     assert_null(params.values[10]);
     assert_null(params.values[14]);
     assert_memory_equal(params.values[15], "b", 1);
+    assert_null(params.values[16]);
+    assert_null(params.values[17]);
+}
+
+static void unique_job_as_parameters(void **state)
+{
+    AUTO_CALL call;
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+
+    (void)state;
+    job.kind = "k";
+    job.unique_key = "u";
+    job.on_conflict = "replace";
+    job.unique_for_ms = 1500;
+    assert_int_equal(request_enqueue(&call, &job, NULL), 0);
+    struct params params = params_of(&call);
+    assert_string_equal(params.values[6], "u");
+    assert_string_equal(params.values[16], "replace");
+    assert_string_equal(params.values[17], "1500 ms");
 }
 
 // Each gives its statement as many parameters as the table says.
@@ -209,6 +229,7 @@ int main(void)
         cmocka_unit_test(bytes_array_in_binary),
         cmocka_unit_test(too_much),
         cmocka_unit_test(job_as_parameters),
+        cmocka_unit_test(unique_job_as_parameters),
         cmocka_unit_test(requests_fill_their_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,7 @@ struct driver_case {
 
 // Ended by a row without a name.
 extern const struct driver_case produce_cases[];
+extern const struct driver_case unique_cases[];
 extern const struct driver_case work_cases[];
 extern const struct driver_case nowait_cases[];
 extern const struct driver_case trouble_cases[];

@@ -309,9 +309,9 @@ static void bad_text(void)
     job.kind = "";
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EINVALID);
     job.kind = "k";
-    job.unique_key = "not yet";
+    job.ordering_key = "not yet";
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EINVALID);
-    job.unique_key = NULL;
+    job.ordering_key = NULL;
     job.priority = 100;
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EINVALID);
     CHECK_NUMBER(depth_of(conn, "bad text"), 0);
@@ -337,6 +337,9 @@ static void wrong_arguments(void)
     job.delay_ms = -1;
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EUSAGE);
     job.delay_ms = 0;
+    job.unique_for_ms = -1;
+    CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EUSAGE);
+    job.unique_for_ms = 0;
     job.max_attempts = -1;
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EUSAGE);
     job.max_attempts = 0;

@@ -89,11 +89,19 @@ select millrace.cancel(:id) = 'running' as passed_cancel_running;
 :note
 select (millrace.heartbeat(:'lease')).cancelled = array[:id]::bigint[] as passed_cancel_told;
 select millrace.fail(:'lease', :id, 'stopped') = 'cancelled' as passed_cancel_ended;
+-- A key: held, replaced, given back.
+select millrace.enqueue('k', queue => :'q', unique_key => 'u') as id \gset
+:note
+select millrace.enqueue('k', '{"n": 2}', :'q', unique_key => 'u', on_conflict => 'replace') = :id as passed_unique;
+select millrace.job(:id) -> 'args' = '{"n": 2}' as passed_unique_replaced;
+select lease from millrace.claim(:'q', 'w', 1) \gset
+:note
+select millrace.complete(:'lease') = 1 as passed_unique_completed;
+select millrace.enqueue('k', queue => :'q', unique_key => 'u', unique_for => '1 hour') <> :id as passed_unique_again;
 select millrace.drop_queue(:'q');
 -- What this version refuses, it refuses here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
-select millrace.enqueue('k', queue => :'q', unique_key => 'u');
 select millrace.enqueue('k', queue => :'q', ordering_key => 'o');
 :note
 \echo the end

@@ -12,9 +12,9 @@ update millrace.segment set closed_at = closed_at - interval '1 day';
 \ir round.sql
 \ir round.sql
 \ir round.sql
--- Some wait for tomorrow, some failed and come back, some are dead, one was finished piece by piece.
+-- Some wait for tomorrow, each with a key, some failed and come back, some are dead, one was finished piece by piece.
 insert into app.sent (id, queue, priority, writer, n, delayed)
-select millrace.enqueue('later', '{}', 'narrow', 50, delay => '1 day'), 'narrow', 50, 93, g, true
+select millrace.enqueue('later', '{}', 'narrow', 50, delay => '1 day', unique_key => 'later ' || g), 'narrow', 50, 93, g, true
   from generate_series(1, 5) g;
 select app.produce(94, 'mixed', 50, 6);
 select app.take(3, 'mixed', 6) as lease \gset
