@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Takes up to max_jobs jobs of a queue under one lease and returns them; none when there are none, the queue is paused or unknown.
+-- Takes up to max_jobs jobs of a queue under one lease and returns them; none when there are none, the queue is paused, at its limits or unknown.
 -- One call returns jobs of one priority and part, and of large ones 16 MB. The jobs stay the worker's until lease_until; heartbeat
 -- extends it. Every later call carries the lease. with_state => false leaves the heavy state behind. worker defaults to a name with
 -- the backend's pid.

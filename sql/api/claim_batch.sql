@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- claim for programs that read many jobs at once: what all of them share comes once and not with each. The first row is the lease's:
--- lease, priority, lease_until, and when it was made in created_at; its id is null. Then come the jobs, in which lease, priority and
--- lease_until may be null. No rows at all where claim returns none.
+-- lease, priority, lease_until, and when it was made in created_at; its id is null, its kind null or the limit that the queue has
+-- (concurrency or rate). Then come the jobs, in which lease, priority and lease_until may be null. No rows at all where there are no jobs.
+-- Where a limit leaves none, one row without a lease: lease_until is when the rate allows the next job, null: when one has ended.
 -- For a small job these columns are a good part of what is printed and copied.
 -- Errors: as claim.
 create or replace function millrace.claim_batch(
@@ -26,10 +27,11 @@ declare
   v_taken millrace.taken := millrace.claim_take(v_now, queue, worker, max_jobs, lease_for, v_state);
   v_row   millrace.claimed_job;
 begin
-  if v_taken.lease is null then
+  if v_taken.lease is null and v_taken.limited is null then
     return;
   end if;
   v_row.lease := v_taken.lease;
+  v_row.kind := v_taken.limited;
   v_row.priority := v_taken.lane >> 5 & 127;
   v_row.created_at := v_now;
   v_row.lease_until := v_taken.until;

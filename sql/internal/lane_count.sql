@@ -9,7 +9,6 @@ as $$
 declare
   v_old   millrace.tally := millrace.lane_tally(p_lane);
   v_new   millrace.tally;
-  v_ended record;
 begin
   if p_now - v_old.counted_at < p_max_age and p_now >= v_old.counted_at
      or current_setting('transaction_read_only') = 'on'
@@ -25,6 +24,24 @@ begin
   v_new.counted_at := p_now;
   v_new.win_hi := millrace.snapshot();
   v_new.counted := coalesce(v_old.counted, 0) + millrace.window_count(p_lane, coalesce(v_old.win_hi, '1:1:'), v_new.win_hi);
+  v_new := millrace.tally_settled(v_new);
+  if v_old.no is not null and v_new.seg = v_old.seg and v_new.counted = v_old.counted and v_new.settled_no = v_old.settled_no
+     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total
+     and pg_snapshot_xmin(v_old.win_hi) >= coalesce(millrace.sealed_xid(), '0') then
+    return v_old;
+  end if;
+  return millrace.tally_add(v_new);
+end $$;
+
+-- A row of a lane's ledger with the claims that ended since it was written: each is added to the totals once.
+create or replace function millrace.tally_settled(p_old millrace.tally)
+returns millrace.tally
+language plpgsql
+as $$
+declare
+  v_new   millrace.tally := p_old;
+  v_ended record;
+begin
   select coalesce(sum(k.done_n) filter (where k.status <> 'r'), 0) as done,
          coalesce(sum(k.failed_n) filter (where k.status <> 'r'), 0) as failed,
          coalesce(sum(k.wait_us) filter (where k.status <> 'r'), 0) as wait,
@@ -33,30 +50,55 @@ begin
          coalesce(max(k.no), 0) as top
     into v_ended
     from (select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
-            from unnest(v_old.open_nos) o
-            join millrace.claim k on k.lane = p_lane and k.no = o
+            from unnest(p_old.open_nos) o
+            join millrace.claim k on k.lane = p_old.lane and k.no = o
            union all
           select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
             from millrace.claim k
-           where k.lane = p_lane
-             and k.no > coalesce(v_old.settled_no, 0)) k;
-  v_new.settled_no := greatest(coalesce(v_old.settled_no, 0), v_ended.top);
+           where k.lane = p_old.lane
+             and k.no > coalesce(p_old.settled_no, 0)) k;
+  v_new.settled_no := greatest(coalesce(p_old.settled_no, 0), v_ended.top);
   v_new.open_nos := v_ended.open_nos;
-  v_new.done_total := coalesce(v_old.done_total, 0) + v_ended.done;
-  v_new.failed_total := coalesce(v_old.failed_total, 0) + v_ended.failed;
-  v_new.wait_total := coalesce(v_old.wait_total, 0) + v_ended.wait;
-  v_new.run_total := coalesce(v_old.run_total, 0) + v_ended.run;
-  if v_old.no is not null and v_new.seg = v_old.seg and v_new.counted = v_old.counted and v_new.settled_no = v_old.settled_no
-     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total
-     and pg_snapshot_xmin(v_old.win_hi) >= coalesce(millrace.sealed_xid(), '0') then
-    return v_old;
-  end if;
+  v_new.done_total := coalesce(p_old.done_total, 0) + v_ended.done;
+  v_new.failed_total := coalesce(p_old.failed_total, 0) + v_ended.failed;
+  v_new.wait_total := coalesce(p_old.wait_total, 0) + v_ended.wait;
+  v_new.run_total := coalesce(p_old.run_total, 0) + v_ended.run;
+  return v_new;
+end $$;
+
+-- Appends a row to a lane's ledger, in the open segment.
+create or replace function millrace.tally_add(p_new millrace.tally)
+returns millrace.tally
+language plpgsql
+as $$
+begin
   perform pg_current_xact_id();      -- before the segment is read: see lane_take
-  v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
-  v_new.slot := v_new.seg % 16;
+  p_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  p_new.slot := p_new.seg % 16;
   insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
                               wait_total, run_total)
-  values (v_new.slot, v_new.seg, v_new.lane, v_new.no, v_new.counted_at, v_new.win_hi, v_new.counted, v_new.settled_no, v_new.open_nos,
-          v_new.done_total, v_new.failed_total, v_new.wait_total, v_new.run_total);
-  return v_new;
+  values (p_new.slot, p_new.seg, p_new.lane, p_new.no, p_new.counted_at, p_new.win_hi, p_new.counted, p_new.settled_no, p_new.open_nos,
+          p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total);
+  return p_new;
+end $$;
+
+-- Brings the ledger of a lane on as to what has ended, without counting jobs: it then says that it counted when it did.
+-- Nothing happens while another session counts.
+create or replace function millrace.lane_settle(p_lane int)
+returns void
+language plpgsql
+as $$
+declare
+  v_tally millrace.tally;
+begin
+  if not pg_try_advisory_xact_lock(1297219593, p_lane) then
+    return;
+  end if;
+  v_tally := millrace.lane_tally(p_lane);
+  v_tally.lane := p_lane;
+  v_tally.no := coalesce(v_tally.no, 0) + 1;
+  v_tally.counted_at := coalesce(v_tally.counted_at, to_timestamp(0));
+  v_tally.win_hi := coalesce(v_tally.win_hi, '1:1:');
+  v_tally.counted := coalesce(v_tally.counted, 0);
+  perform millrace.tally_add(millrace.tally_settled(v_tally));
 end $$;

@@ -151,7 +151,7 @@ begin
              and (v_few or v_hit or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
             exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
             v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit, v_n,
-                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_hit);
+                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);      -- it reads on behind those that were looked at
             exit windows when v_found.n = 0;
             v_bytes := v_bytes + v_found.bytes;
             v_jobs := v_jobs || v_found.jobs;
@@ -209,7 +209,7 @@ begin
     p_mode := 't';
   end if;
   if p_mode = 'o' then
-    return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);
+    return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
   elsif p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
     return null;      -- jobs wait in the window, and its cursor is where it belongs
   end if;
@@ -246,5 +246,5 @@ begin
     -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
     return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
   end if;
-  return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs);
+  return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
 end $$;

@@ -89,7 +89,7 @@ begin
          or pg_sequence_last_value('millrace.seg_seq'::regclass) <> p_open then
         return null;
       end if;
-      return row(p_lane, null, null, 0, null, null, null, null, null, null, null)::millrace.taken;
+      return row(p_lane, null, null, 0, null, null, null, null, null, null, null, null)::millrace.taken;
     end if;
   end if;
   -- The xid first, then the segment, as in lane_take.
@@ -105,7 +105,7 @@ begin
   return row(p_lane, v_job.lease, v_job.until, 1, null, null, null, null, null, null,
              array[row(v_job.lease, v_job.job_id, v_job.attempt, v_job.attempts_limit, v_job.job_kind, v_job.payload_args, null, null, null,
                        null, null, p_lane >> 5 & 127, v_job.job_source, v_job.created_at, v_job.until,
-                       v_job.run_limit)::millrace.claimed_job])::millrace.taken;
+                       v_job.run_limit)::millrace.claimed_job], null)::millrace.taken;
 end $$
     $sql$, slot);
   end loop;

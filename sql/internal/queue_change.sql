@@ -10,6 +10,7 @@ declare
   v_value   text;
   v_setting millrace.queue_setting;
   v_number  numeric;
+  v_hint    text;
 begin
   perform millrace.at_home();
   perform millrace.check_name('queue', p_name);
@@ -36,25 +37,28 @@ begin
     elsif v_setting.column_name is null then
       perform millrace.refuse_feature('setting ' || v_key);
     end if;
+    v_hint := format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2),
+                     coalesce(v_setting.default_text, 'off'));
     begin
       v_value := coalesce(v_value, v_setting.default_text);
       v_number := case v_setting.value_type
                     when 'interval' then date_part('epoch', v_value::interval)::numeric
                     when 'text' then null
+                    when 'rate' then (millrace.rate_parse(v_value)).most
                     else v_value::bigint
                   end;
       if v_number < v_setting.least_value or v_number > v_setting.most_value then
         perform millrace.refuse(format('setting %s must be from %s to %s%s, not %s', v_key, v_setting.least_value, v_setting.most_value,
                                        case v_setting.value_type when 'interval' then ' seconds' else '' end, v_value),
-          format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2), v_setting.default_text));
+          coalesce(case when v_number = 0 then v_setting.zero_hint end, v_hint));
       end if;
-      execute format('update millrace.queue set %I = $1::%s where queue_id = $2', v_setting.column_name, v_setting.value_type)
+      execute format('update millrace.queue set %I = $1::%s where queue_id = $2', v_setting.column_name,
+                     case v_setting.value_type when 'rate' then 'text' else v_setting.value_type end)
         using v_value, v_queue.queue_id;
     exception
       when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
         or check_violation or interval_field_overflow then
-        perform millrace.refuse(format('setting %s does not accept %s', v_key, quote_literal(left(v_value, 200))),
-          format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2), v_setting.default_text));
+        perform millrace.refuse(format('setting %s does not accept %s', v_key, quote_literal(left(v_value, 200))), v_hint);
     end;
   end loop;
   update millrace.queue q

@@ -210,6 +210,22 @@ size_t batch_rows(const PGresult *result)
     return rows > JOB_ROWS ? (size_t)rows - JOB_ROWS : 0;
 }
 
+struct batch_limit batch_limit(const PGresult *result)
+{
+    struct batch_limit limit = {0};
+
+    if (PQntuples(result) <= LEASE_ROW || PQnfields(result) != COLUMNS) {
+        return limit;
+    }
+    limit.name = field_text(result, LEASE_ROW, COLUMN_KIND);
+    if (batch_rows(result) == 0 && !PQgetisnull(result, LEASE_ROW, COLUMN_LEASE_UNTIL)) {
+        int64_t wait_us = batch_time_us(result, LEASE_ROW, COLUMN_LEASE_UNTIL) -
+                          batch_time_us(result, LEASE_ROW, COLUMN_CREATED_AT);
+        limit.wait_ms = wait_us > 0 ? wait_us / US_PER_MS + 1 : 1;
+    }
+    return limit;
+}
+
 static void read_jobs(struct mr_batch *batch)
 {
     const PGresult *result = batch->result;

@@ -16,6 +16,13 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
 // The jobs in such a result.
 size_t batch_rows(const PGresult *result);
 
+// What the limits of its queue say in such a result. Borrowed until the result is cleared.
+struct batch_limit {
+    const char *name; // "concurrency" or "rate"; NULL: the queue has no limit
+    int64_t wait_ms;  // no jobs: until the next may be started; 0: when one has ended
+};
+struct batch_limit batch_limit(const PGresult *result);
+
 // How long the lease is, from the moment of the claim; 0 for an empty batch.
 int64_t batch_lease_ms(const mr_batch *batch);
 

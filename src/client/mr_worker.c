@@ -398,6 +398,7 @@ static int make_worker(mr_worker *worker, mr_error *err)
         .queue = options->queue ? options->queue : "default",
         .name = options->name ? options->name : name,
         .batch = options->batch,
+        .slots = options->concurrency,
         .lease_ms = options->lease_ms,
         .poll_ms = options->poll_ms,
         .grace_ms = options->grace_ms,

@@ -138,6 +138,20 @@ static void wait_for_jobs(struct worker *worker)
     }
 }
 
+// A limit of the queue left nothing. Whoever ends a job claims again at once, so this is for what
+// others leave: it looks at longer and longer intervals, or when the rate allows it again.
+static void wait_for_limit(struct worker *worker, const struct batch_limit *limit)
+{
+    int64_t wait_ms = limit->wait_ms;
+
+    if (wait_ms == 0) {
+        wait_ms = worker->held_back_ms ? worker->held_back_ms : worker->options.poll_ms;
+        worker->held_back_ms = wait_ms * 2;
+    }
+    worker->held_back = true;
+    worker->claim_at_ms = clock_ms() + (wait_ms < WORKER_IDLE_MS ? wait_ms : WORKER_IDLE_MS);
+}
+
 // ---- claiming ----
 
 // Jobs that came too late to be started.
@@ -242,6 +256,14 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
     }
     worker->claim_pause_ms = 0;
     worker->flowing = count == asked;
+    struct batch_limit limit = batch_limit(result);
+    worker->limited = limit.name && str_equal(limit.name, "concurrency");
+    worker->held_back = false;
+    if (count == 0 && limit.name) {
+        wait_for_limit(worker, &limit);
+        return;
+    }
+    worker->held_back_ms = 0;
     if (count == 0) {
         if (worker->options.until_empty && !worker->leases && !worker->claiming) {
             worker_stop(worker);
@@ -308,7 +330,8 @@ static bool is_worth(struct worker *worker, int room, int64_t now_ms)
     int64_t running = worker->counts.running + asked_for(worker), all = room + running;
     int64_t whole = all < worker->options.batch ? all : worker->options.batch;
 
-    if (running == 0 || room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
+    if (running == 0 || worker->limited ||
+        room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
         return true;
     }
     if (worker->room_since_ms == 0) {
@@ -323,6 +346,11 @@ static void claim(struct worker *worker, int64_t now_ms)
         return;
     }
     int room = worker->ops.room(worker->arg) - asked_for(worker);
+    if (worker->limited && worker->options.slots > 0) {
+        int64_t free_slots =
+            worker->options.slots - worker->counts.running - asked_for(worker);
+        room = free_slots < room ? (int)free_slots : room;
+    }
     int batch = worker->options.batch;
     worker->full = room <= 0;
     if (!worker->full && now_ms >= worker->claim_at_ms && is_worth(worker, room, now_ms)) {
@@ -414,7 +442,9 @@ static bool work(struct worker *worker)
         }
     }
     if (wire_connected(worker->wire)) {
-        worker_write(worker, now_ms);
+        if (worker_write(worker, now_ms) && worker->held_back) {
+            worker->claim_at_ms = 0; // what has ended has left room
+        }
         claim(worker, now_ms);
         ping(worker, now_ms);
     }

@@ -16,6 +16,8 @@
 //    of it is the handler's word, and the server makes a job cancelled that does not complete.
 // 7. While nothing is to be done the worker registers as waiting and listens; it still looks
 //    every WORKER_IDLE_MS, or every poll_ms where it cannot listen.
+// 8. In a queue with a limit of jobs at once a job that waits in here keeps others from running:
+//    no more are held than `slots`, and an outcome is written as soon as it is there.
 
 #ifndef MILLRACE_CLIENT_WORKER_H
 #define MILLRACE_CLIENT_WORKER_H
@@ -77,6 +79,7 @@ struct worker_options {
     const char *queue;
     const char *name;
     int batch;
+    int slots;        // jobs that the handler really runs at once; 0: as many as it takes
     int64_t lease_ms; // 0: as the queue says
     int64_t poll_ms;
     int64_t batch_wait_ms; // wait this long for a claim to be worth a whole batch; 0

@@ -40,6 +40,9 @@ struct worker {
     bool flowing;                 // the last one brought all that it asked for
     int64_t claim_at_ms;          // not before
     int64_t claim_pause_ms;
+    bool limited;          // the queue has a limit of jobs at once
+    bool held_back;        // a limit left nothing for the last claim
+    int64_t held_back_ms;  // how long it waits then; 0: not yet
     bool full;             // the handler had no room when it was asked last
     int64_t room_since_ms; // it has some, but little; 0
 
@@ -63,8 +66,8 @@ void worker_count(int64_t *counter, int64_t by);
 // The next pause after a failure: *pause_ms grows.
 int64_t worker_pause(int64_t *pause_ms);
 
-// Sends the outcomes and heartbeats that are due.
-void worker_write(struct worker *worker, int64_t now_ms);
+// Sends the outcomes and heartbeats that are due. True when outcomes went out.
+bool worker_write(struct worker *worker, int64_t now_ms);
 // When worker_write() has something to do again at the latest; 0: when something else happens.
 int64_t worker_write_at(const struct worker *worker);
 // Frees leases of which nothing is left.

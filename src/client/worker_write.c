@@ -347,7 +347,7 @@ static int64_t due_at(const struct worker *worker, const struct lease *lease)
 {
     bool more = worker->counts.running > 0 || (worker->flowing && worker->claiming > 0);
 
-    if (worker->stopping || lease->unclear.count > 0 || !more ||
+    if (worker->stopping || worker->limited || lease->unclear.count > 0 || !more ||
         lease->ready.count >= ENTRIES_MAX) {
         return lease->ready_since_ms;
     }
@@ -399,11 +399,11 @@ static void write_group(struct worker *worker, struct lease *const *leases, int 
     send_write(write, &call);
 }
 
-void worker_write(struct worker *worker, int64_t now_ms)
+bool worker_write(struct worker *worker, int64_t now_ms)
 {
     struct lease *group[GROUP_MAX];
     int count = 0;
-    bool any_due = false;
+    bool any_due = false, wrote = false;
 
     for (struct lease *lease = worker->leases; lease; lease = lease->next) {
         if (needs_beats(lease) && now_ms >= lease->beat_at_ms) {
@@ -415,17 +415,20 @@ void worker_write(struct worker *worker, int64_t now_ms)
         bool due = is_due(worker, lease, now_ms);
         if (lease->unclear.count) {
             write_some(worker, lease, &lease->unclear);
+            wrote = true;
         } else if (is_whole(lease) && count < GROUP_MAX) {
             group[count++] = lease;
             any_due = any_due || due;
         } else if (due && !is_whole(lease)) {
             write_some(worker, lease, &lease->ready);
+            wrote = true;
         }
     }
     // one that has to go takes along those that would have waited
     if (any_due) {
         write_group(worker, group, count);
     }
+    return any_due || wrote;
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)

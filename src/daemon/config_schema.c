@@ -49,8 +49,7 @@ static void hint(const char *text)
 
 // What interface and database know and this version does not do yet.
 static const char *const later_sections[] = {"http", "token", "bridge", NULL};
-static const char *const later_settings[] = {"concurrency", "depth_limit", "fair", "ordered",
-                                             "overflow",    "rate",        NULL};
+static const char *const later_settings[] = {"depth_limit", "fair", "ordered", "overflow", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -183,22 +182,30 @@ static int read_span(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
 // Numbers with a range of their own; others go from 1 to what the database takes.
 static const struct {
     const char *name;
+    const char *section; // NULL: any
     int64_t min, max;
 } ranges[] = {
-    {"concurrency", 1, CONFIG_CONCURRENCY_MAX},
-    {"batch", 1, CONFIG_BATCH_MAX},
-    {"failures", 0, INT32_MAX},
-    {"max_attempts", 1, 32000},
-    {"priority", 0, 99},
-    {NULL, 1, INT64_C(1000000000000)},
+    {"concurrency", "worker", 1, CONFIG_CONCURRENCY_MAX},
+    {"concurrency", "queue", 1, 1000000},
+    {"batch", NULL, 1, CONFIG_BATCH_MAX},
+    {"failures", NULL, 0, INT32_MAX},
+    {"max_attempts", NULL, 1, 32000},
+    {"priority", NULL, 0, 99},
+    {NULL, NULL, 1, INT64_C(1000000000000)},
 };
+
+static bool is_range_of(size_t row, const cfg_t *cfg, const cfg_opt_t *opt)
+{
+    return str_equal(ranges[row].name, opt->name) &&
+           (!ranges[row].section || str_equal(ranges[row].section, cfg->name));
+}
 
 static int read_number(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 {
     size_t row = 0;
     int64_t number = 0;
 
-    while (ranges[row].name && !str_equal(ranges[row].name, opt->name)) {
+    while (ranges[row].name && !is_range_of(row, cfg, opt)) {
         row++;
     }
     if (check_once(cfg, opt)) {
@@ -322,6 +329,7 @@ static cfg_opt_t worker_keys[] = {
 };
 
 const struct config_setting config_settings[] = {
+    {"concurrency", SETTING_NUMBER},
     {"critical_depth", SETTING_NUMBER},
     {"dead_max", SETTING_NUMBER},
     {"dead_max_bytes", SETTING_NUMBER},
@@ -334,6 +342,7 @@ const struct config_setting config_settings[] = {
     {"max_state", SETTING_NUMBER},
     {"parts", SETTING_NUMBER},
     {"poison_limit", SETTING_NUMBER},
+    {"rate", SETTING_WORD},
     {"retention", SETTING_TIME},
     {"warn_depth", SETTING_NUMBER},
     {NULL, SETTING_WORD},

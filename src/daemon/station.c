@@ -364,6 +364,16 @@ static int open_handler(struct station *station, const struct handler_options *o
     return ops->open(&mine, &env, &station->handler, err);
 }
 
+// A function that takes a batch runs all of it at once.
+static int slots_of(const struct handler_options *options)
+{
+    static const int batch_default = 100;
+    int batch = options->batch > 0 ? options->batch : batch_default;
+    int threads = options->concurrency > 0 ? options->concurrency : 1;
+
+    return options->kind == HANDLER_SQL && options->per_batch ? threads * batch : threads;
+}
+
 static int open_parts(struct station *station, const struct station_options *options,
                       uv_loop_t *loop, struct mr_error *err)
 {
@@ -373,7 +383,9 @@ static int open_parts(struct station *station, const struct station_options *opt
         !copy(&station->secret, options->handler.secret)) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    int code = worker_new(&options->worker, &station_worker_ops, station, &station->worker, err);
+    struct worker_options worker = options->worker;
+    worker.slots = slots_of(&options->handler);
+    int code = worker_new(&worker, &station_worker_ops, station, &station->worker, err);
     return code ? code : open_handler(station, &options->handler, loop, err);
 }
 

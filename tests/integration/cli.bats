@@ -314,6 +314,20 @@ docs_options()
     [ "$(json '.queues[] | select(.queue == "tuned") | .paused')" = false ]
 }
 
+@test "limits of a queue are set, shown and taken away" {
+    run "$MR_BIN" queue set limited concurrency=4 rate=100/s
+    [ "$status" -eq 0 ]
+    run "$MR_BIN" queue show limited
+    [[ $(grep '^concurrency ' <<<"$output") =~ ^concurrency\ +4$ ]]
+    [[ $(grep '^rate ' <<<"$output") =~ ^rate\ +100/s$ ]]
+    run "$MR_BIN" queue set limited rate=100
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "millrace: setting rate does not accept '100': it has no slash, or more than one" ]
+    has 'hint: Write jobs per time'
+    run "$MR_BIN" queue set limited --json concurrency=null rate=null
+    [ "$(json '.settings | [.concurrency, .rate] | tostring')" = '[null,null]' ]
+}
+
 @test "a wrong setting changes nothing and names the right one" {
     "$MR_BIN" queue set wrong
     run "$MR_BIN" queue set wrong max_attempts=7 leese=1min

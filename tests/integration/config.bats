@@ -174,7 +174,8 @@ END
 @test "every setting of a queue can be written in the file" {
     local settings
     settings=$(sql "select string_agg(format('%s = %s', setting_name,
-                      case value_type when 'interval' then '\"5s\"' else default_text end), ' ')
+                      case value_type when 'interval' then '\"5s\"' when 'rate' then '\"5/s\"'
+                                      else coalesce(default_text, '5') end), ' ')
                     from millrace.queue_setting where column_name is not null")
     [ "$(wc -w <<<"$settings")" -ge 42 ]
     check <<<"queue all { $settings }"

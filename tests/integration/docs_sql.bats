@@ -49,6 +49,10 @@ page_matches()
     done
 }
 
+@test "docs/limits.md prints what it says" {
+    page_matches "$MR_ROOT/docs/limits.md"
+}
+
 @test "docs/schedules.md prints what it says" {
     page_matches "$MR_ROOT/docs/schedules.md"
 }

@@ -61,3 +61,8 @@ teardown_file()
 @test "a cancelled job is told once, and its handler has the last word" {
     "$DRIVER" cancelled_once
 }
+
+@test "in a queue with limits no more jobs are held than are run, and room is used" {
+    "$DRIVER" limited
+    "$DRIVER" rated
+}

@@ -28,7 +28,7 @@ as $$
                                group by 1) r), '{}')
     from pg_stat_xact_user_tables s
    where s.schemaname = 'millrace'
-     and s.relname ~ '^(job|claim|delayed|dead|tally|result|archive)_'
+     and s.relname ~ '^(job|claim|delayed|dead|tally|result|archive|started)_'
 $$;
 -- What one statement added to them.
 create function t.cost(p_sql text)
@@ -95,6 +95,11 @@ select millrace.finish(t.lease('warm4'), jsonb_build_array(jsonb_build_object('i
 select t.due()
 \gset
 select count(*) from millrace.claim('two')
+\gset
+select millrace.set_queue('limited', '{"concurrency": 2, "rate": "1000000/min"}'), millrace.enqueue('k', queue => 'limited')
+\gset
+insert into t.got select 'warm5', 1, c.* from millrace.claim('limited', 'w', 10, '1 hour') c;
+select count(*), millrace.complete(t.lease('warm5')) from millrace.claim('limited', 'w', 10, '1 hour')
 \gset
 
 -- ---- then 20,000 jobs, 2,000 claims and 20,000 delayed jobs, and no analyze ----
@@ -174,5 +179,29 @@ set enable_seqscan = off;
 set enable_bitmapscan = off;
 select t.cheap(t.cost(format('select millrace.park(clock_timestamp(), row(%s, %L, now(), 0, false, 0, false, false)::millrace.segment)', pg_sequence_last_value('millrace.seg_seq'), '3')),
                '{"job": 40000, "claim": 9000, "seq": 1, "seq_rows": 1}', 'parking of a thousand leases');      -- one row of what is parked: is there any?
+
+-- Limits: what runs and what was started is found without the history of 1,500 claims, one of which is open from its beginning on.
+select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[20000]), 'limited')
+\gset
+create procedure t.limited_claims(p_n int)
+language plpgsql
+as $$
+declare
+  v_lease text;
+begin
+  perform millrace.claim('limited', 'w', 1, '1 hour');
+  commit;
+  for i in 1 .. p_n loop
+    select c.lease into v_lease from millrace.claim('limited', 'w', 1, '1 hour') c;
+    commit;
+    perform millrace.complete(v_lease);
+    commit;
+  end loop;
+end $$;
+call t.limited_claims(1500);
+select is((select array[count(*), count(*) filter (where k.status = 'r')] from millrace.claim k where k.lane >> 12 = t.qid('limited') and k.n > 0), array[1502, 1]::bigint[], 'all went through');
+select t.cheap(t.cost($$ insert into t.got select 'l1', 1, c.* from millrace.claim('limited', 'w', 1, '1 hour') c $$), '{"job": 6, "claim": 120, "tally": 3, "started": 2}', 'a claim below its limits');
+select is(cardinality(t.ids('l1')), 1, 'it got its job');
+select t.cheap(t.cost($$ select count(*) from millrace.claim('limited', 'w', 10, '1 hour') $$), '{"job": 0, "claim": 120, "tally": 3, "started": 2}', 'and one at the limit');
 
 select * from finish();

@@ -220,4 +220,13 @@ select is(t.all_rows(), :'before', 'what is refused changes nothing');
 begin isolation level repeatable read;
 select t.refused(format('select millrace.cancel(%s)', (:'ids'::bigint[])[3]), '25000', 'cancel needs isolation level read committed');
 commit;
+-- A claim that passes over expired jobs reads on behind those that it asked for: marks there count, too.
+select count(millrace.enqueue_at(t.at('0'), 'k', '{}', 'behind', 50, null, null, null, null, null, null, null, null, '1 s', null, null, null, null))
+  from generate_series(1, 5)
+\gset
+select t.put(t.at('0'), 'behind', 3) as ids
+\gset
+select millrace.pause_job_at(t.at('1 second'), (:'ids'::bigint[])[1]), millrace.cancel_at(t.at('1 second'), (:'ids'::bigint[])[2], 'no')
+\gset
+select is(t.claim('behind', t.at('10 seconds'), 'behind', 1), (:'ids'::bigint[])[3:3], 'paused and cancelled jobs behind expired ones are not delivered');
 select * from finish();

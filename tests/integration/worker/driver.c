@@ -398,6 +398,44 @@ static const char *status_of(const struct trial *trial, int64_t id)
     return ask(trial, statement);
 }
 
+// The first claim does not know of the limit and gets all of it. From then on no more jobs are held
+// than are run, and each that ends is written and makes room at once, whatever else is held.
+static void limited(struct trial *trial)
+{
+    open_trial(trial, (struct worker_options){.slots = 2});
+    ask(trial, "select millrace.set_queue('limited', '{\"concurrency\": 4}')");
+    enqueue(trial, 20);
+    TURN_UNTIL(trial, trial->held_count == 4);
+    CHECK(trial->worker->limited);
+    while (trial->held_count > 1) {
+        settle(trial, 0);
+    }
+    TURN_UNTIL(trial, trial->held_count == 2 && counts_of(trial).completed == 3);
+    CHECK(strcmp(ask(trial, "select count(*) from millrace.claim('limited', max_jobs => 9)"),
+                 "2") == 0);
+    settle(trial, 0);
+    TURN_UNTIL(trial, trial->held_count == 2 && counts_of(trial).completed == 4);
+    CHECK(strcmp(ask(trial, "select running from millrace.stats('limited')"), "4") == 0);
+    trial->worker->options.slots = 4; // others have what is left
+    TURN_UNTIL(trial, trial->worker->held_back);
+    CHECK(trial->held_count == 2 && !trial->worker->registering);
+    ask(trial, "select millrace.set_queue('limited', '{\"concurrency\": null}')");
+    TURN_UNTIL(trial, trial->held_count == 10 && !trial->worker->limited);
+}
+
+// A rate that has left nothing says when to come again, also to one that ends with the queue.
+static void rated(struct trial *trial)
+{
+    open_trial(trial, (struct worker_options){.until_empty = true});
+    ask(trial, "select millrace.set_queue('rated', '{\"rate\": \"4/s\"}')");
+    enqueue(trial, 10);
+    trial->settles = true;
+    TURN_UNTIL(trial, trial->worker->held_back);
+    CHECK(!trial->worker->limited && !trial->worker->stopping);
+    TURN_UNTIL(trial, worker_done(trial->worker));
+    CHECK(counts_of(trial).completed == 10);
+}
+
 // The handler hears of it once, though every heartbeat says it; what it says afterwards counts: the
 // first job failed, the second completed all the same. A job that has ended is not told.
 static void cancelled_once(struct trial *trial)
@@ -454,6 +492,8 @@ static const struct {
     {"finished_elsewhere", finished_elsewhere},
     {"large_outcomes", large_outcomes},
     {"cancelled_once", cancelled_once},
+    {"limited", limited},
+    {"rated", rated},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: PostgreSQL
+#
+# Claimers against a limit, killed with SIGKILL at random: limits.py concurrency|rate LIMIT CLAIMERS SECONDS LEASE
+#
+# concurrency: each job notes when it is started and when it has ended, by the machine's own clock; a job whose claimer was killed
+# has ended by the time the claimer is known to be dead. Prints the most that ran at once and how long it took, when all were killed
+# at one moment, until as many run again. rate: LIMIT jobs a second, judged by the server's claimed_at.
+# Fails when a limit was exceeded, and when it was never reached: then nothing was shown.
+import os
+import random
+import signal
+import sys
+import time
+
+import psycopg2
+
+QUEUE = "limited"
+KILL_EVERY = 0.3  # seconds, on average
+
+
+def note(log, *words):
+    os.write(log, (" ".join(str(w) for w in (time.monotonic_ns(), os.getpid(), *words)) + "\n").encode())
+
+
+def work(log, lease, most, seconds):
+    db = psycopg2.connect("")
+    db.autocommit = True
+    cursor = db.cursor()
+    while True:
+        cursor.execute("select lease, id, attempt from millrace.claim(%s, %s, %s, %s)",
+                       (QUEUE, f"claimer {os.getpid()}", random.randint(1, most), lease))
+        rows = cursor.fetchall()
+        for _, job, attempt in rows:
+            note(log, "start", job, attempt)
+        time.sleep(random.uniform(seconds / 2, seconds) if rows else random.uniform(0.005, 0.02))
+        for _, job, attempt in rows:
+            note(log, "end", job, attempt)
+        if rows:
+            cursor.execute("select millrace.complete(%s)", (rows[0][0],))
+
+
+class Fleet:
+    def __init__(self, log, count, *args):
+        self.log, self.args = log, args
+        self.pids = []
+        self.kills = 0
+        for _ in range(count):
+            self.start()
+
+    def start(self):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                random.seed()
+                work(self.log, *self.args)
+            finally:
+                os._exit(1)
+        self.pids.append(pid)
+
+    def kill(self, pids):
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            _, status = os.waitpid(pid, 0)
+            if not os.WIFSIGNALED(status):
+                sys.exit(f"claimer {pid} ended by itself: status {status}")
+            self.pids.remove(pid)
+            note(self.log, "killed", pid)
+            self.kills += 1
+
+    def trouble(self, seconds, path=None):
+        """Kills one after the other; where path is the log, every second one is somebody with a job in hand."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(random.uniform(0, 2 * KILL_EVERY))
+            holders = [p for p in self.pids if str(p) in read(path)[2]] if path and self.kills % 2 else []
+            self.kill([random.choice(holders or self.pids)])
+            self.start()
+
+
+def read(path):
+    """Of each job that was started: when, and when it had ended; how many ended with their claimer; who has one now."""
+    killed, starts, spans = {}, {}, []
+    with open(path, encoding="ascii") as lines:
+        for line in lines:
+            at, pid, word, *rest = line.split()
+            if word == "killed":
+                killed[rest[0]] = int(at)
+            elif word == "start":
+                starts[pid, *rest] = int(at)
+            else:
+                spans.append((starts.pop((pid, *rest)), int(at)))
+    lost = sum(1 for key in starts if key[0] in killed)
+    spans += [(at, killed.get(key[0], 1 << 62)) for key, at in starts.items()]
+    return spans, lost, {key[0] for key in starts if key[0] not in killed}
+
+
+def overlap(spans):
+    """The most at once, and when there were so many for the first time."""
+    most, now, when = 0, 0, 0
+    for at, change in sorted([(s, 1) for s, _ in spans] + [(e, -1) for _, e in spans]):
+        now += change
+        if now > most:
+            most, when = now, at
+    return most, when
+
+
+def concurrency(limit, claimers, seconds, lease):
+    path = os.path.join(os.environ["MR_SCRATCH"], "starts")
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
+    fleet = Fleet(log, claimers, lease, 3, 0.05)
+    fleet.trouble(seconds, path)
+    fleet.kill(list(fleet.pids))
+    spans, lost, _ = read(path)
+    most, _ = overlap(spans)
+    killed_at = time.monotonic_ns()
+    after = 0
+    for _ in range(claimers):
+        fleet.start()
+    deadline = time.monotonic() + 60
+    while not after and time.monotonic() < deadline:
+        time.sleep(0.05)
+        again, when = overlap([s for s in read(path)[0] if s[0] > killed_at])
+        after = when if again == limit else 0
+    fleet.kill(list(fleet.pids))
+    last, _ = overlap(read(path)[0])
+    db = psycopg2.connect("")
+    cursor = db.cursor()
+    cursor.execute("select max(k.finished_at - k.leased_till)::text from millrace.claim k where k.status = 'l'")
+    late = cursor.fetchone()[0]
+    back = f"{(after - killed_at) / 1e9:.2f} s" if after else "never"
+    print(f"{claimers} claimers, limit {limit}: {len(spans)} jobs, {fleet.kills} claimers killed, {lost} jobs in their hands, "
+          f"most at once {max(most, last)}, overshoot {max(most, last) - limit}; leases of {lease} taken back at most {late} after their end, "
+          f"all slots in use again {back} after all claimers were killed")
+    return max(most, last) == limit and lost > 0 and after > 0
+
+
+def rate(limit, claimers, seconds, lease):
+    log = os.open(os.devnull, os.O_WRONLY)
+    db = psycopg2.connect("")
+    db.autocommit = True
+    fleet = Fleet(log, claimers, lease, 5, 0.001)
+    fleet.trouble(seconds)
+    fleet.kill(list(fleet.pids))
+    cursor = db.cursor()
+    cursor.execute("select max(w.n)::int, sum(w.one)::int, date_part('epoch', max(w.claimed_at) - min(w.claimed_at)) from (select k.claimed_at, k.n as one,"
+                   " sum(k.n) over (order by k.claimed_at range between interval '0.999999 s' preceding and current row) as n"
+                   " from millrace.claim k join millrace.queue q on q.queue_id = k.lane >> 12 where q.queue_name = %s and k.status <> 't') w", (QUEUE,))
+    most, started, took = cursor.fetchone()
+    print(f"{claimers} claimers, rate {limit}/s: {started} jobs started in {took:.1f} s, {fleet.kills} claimers killed, "
+          f"most in a second {most}, overshoot {most - limit}")
+    return most == limit
+
+
+if __name__ == "__main__":
+    mode, limit, claimers, seconds, lease = sys.argv[1:]
+    good = {"concurrency": concurrency, "rate": rate}[mode](int(limit), int(claimers), float(seconds), lease)
+    sys.exit(0 if good else 1)
