@@ -103,11 +103,12 @@ typedef struct mr_conn_options {
     const char *application_name; // NULL: millrace
     int pooler;                   // not 0: no named statements and no LISTEN (PgBouncer); 0
     int64_t timeout_ms;           // what a call may take, reconnecting included; 0: 30 s
+    int64_t full_wait_ms;         // how long mr_enqueue*() wait for room in a full queue; 0
 } mr_conn_options;
 
-#define MR_CONN_OPTIONS_INIT                \
-    {                                       \
-        sizeof(mr_conn_options), 0, 0, 0, 0 \
+#define MR_CONN_OPTIONS_INIT                   \
+    {                                          \
+        sizeof(mr_conn_options), 0, 0, 0, 0, 0 \
     }
 
 // Connects. The caller frees *ret with mr_conn_free(). A connection that breaks later is made
@@ -159,7 +160,10 @@ typedef struct mr_job_spec {
 
 // Enqueues one job. ret_id may be NULL. Where the queue has a job with its unique_key no second one
 // is made, and *ret_id is that job's. Such a call waits for a transaction that is about to take the
-// same key or to give it back.
+// same key or to give it back. MR_EFULL: the queue has reached its depth_limit, and
+// nothing was written. With full_wait_ms the call is made again until then, with pauses that grow
+// from 50 ms to 1 s; timeout_ms holds for each time. The following two do the same at each chunk
+// anew. A wrapped connection does not wait: its transaction has failed.
 int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err);
 
 // Enqueues one job for each of `count` args (JSON texts), which share everything else of

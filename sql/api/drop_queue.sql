@@ -34,6 +34,7 @@ begin
   delete from millrace.mark m where m.lane >= v_queue.queue_id << 12 and m.lane < (v_queue.queue_id + 1) << 12;
   delete from millrace.lane l where l.lane >= v_queue.queue_id << 12 and l.lane < (v_queue.queue_id + 1) << 12;
   delete from millrace.queue q where q.queue_id = v_queue.queue_id;
+  perform millrace.gauge_drop(v_queue.queue_id);
 end $$;
 comment on function millrace.drop_queue(text) is
   'removes a queue';

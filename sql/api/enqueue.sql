@@ -6,7 +6,8 @@
 -- unique_key: while a job of the queue with this key has not ended, no second one is made, and its id is returned: as it is
 -- (on_conflict ignore), or with the new args and time where it still waits (replace). unique_for: the key is held so long after completion.
 -- Waits for a transaction that enqueues the same key. ordering_key is refused by this version (0A000).
--- Errors: 22023 bad argument, MR004 restored schema. Nothing is written then.
+-- A queue that has reached its depth_limit takes no more, for later neither: the job goes to its overflow, or is refused.
+-- Errors: 22023 bad argument, MR002 queue full, MR004 restored schema. Nothing is written then.
 create or replace function millrace.enqueue(
   kind text,
   args jsonb = '{}',

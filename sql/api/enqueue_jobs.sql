@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Enqueues an array of objects, each with any options of enqueue by name; state and blob as base64 text, null means the
 -- default. All or none; an empty array is fine. Returns the ids in the order of the array.
--- Errors: 22023 bad argument (the message names the job), MR004 restored schema.
+-- A depth_limit is looked at for each queue of the call, as in enqueue_many.
+-- Errors: 22023 bad argument (the message names the job), MR002 a queue is full, MR004 restored schema.
 create or replace function millrace.enqueue_jobs(jobs jsonb)
 returns setof bigint
 language plpgsql

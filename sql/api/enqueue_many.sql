@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Enqueues one job for each element of args, in one statement, in order; an empty array is fine. Returns their ids.
 -- state and blob, where given, have an element for each job, null for none.
--- Errors: 22023 bad argument (also a null element of args), MR004 restored schema. Nothing is written then.
+-- In a queue with a depth_limit the call is let in whole where the queue has room for one job, else goes to the overflow whole or is refused.
+-- Errors: 22023 bad argument (also a null element of args, and more jobs than the depth_limit), MR002 queue full, MR004 restored schema.
+-- Nothing is written then.
 create or replace function millrace.enqueue_many(
   kind text,
   args jsonb[],

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Enqueues the job of a schedule at once, in the caller's transaction, active or not; its occurrences stay as they are. Returns the job's
--- id. Errors: MR003 unknown schedule; 22023 its args are larger than the queue takes.
+-- id. Errors: MR003 unknown schedule; 22023 its args are larger than the queue takes; MR002 its queue is full.
 create or replace function millrace.schedule_run(name text)
 returns bigint
 language plpgsql

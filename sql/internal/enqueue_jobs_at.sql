@@ -12,6 +12,7 @@ declare
   v_ids bigint[];       -- where some have a unique_key: the id of each, and whether it is another job's
   v_old boolean[];
   v_said int[];         -- and whose args and time it gets
+  v_limited boolean := false;
 begin
   perform millrace.at_home();
   if p_jobs is null or jsonb_typeof(p_jobs) <> 'array' then
@@ -86,14 +87,18 @@ begin
 
   perform pg_current_xact_id();
   for v_one in
-    select q.queue_id, (q.queue_id << 12) + (d.priority << 5) as lane
+    select q.queue_id, (q.queue_id << 12) + (d.priority << 5) as lane, q.depth_limit is not null as limited
       from (select distinct coalesce(r.queue, 'default') as queue_name, coalesce(r.priority, 50) as priority
               from jsonb_to_recordset(p_jobs) as r(queue text, priority int)) d
      cross join lateral millrace.queue_of(d.queue_name) q
   loop
     perform millrace.lane_register(v_one.lane);
     perform millrace.wake(v_one.queue_id, p_now);
+    v_limited := v_limited or v_one.limited;
   end loop;
+  if v_limited then
+    p_jobs := millrace.jobs_into(p_now, p_jobs);
+  end if;
   select max(pg_column_size(r.args)) filter (where pg_column_size(r.args) > q.args_bytes) as args,
          max(pg_column_size(r.meta)) filter (where pg_column_size(r.meta) > q.args_bytes) as meta,
          max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,

@@ -21,10 +21,11 @@ begin
     return next row(v_stats.queue,
                     case
                       when v_stats.available > v_queue.critical_depth then 'CRITICAL'
-                      when v_stats.available > v_queue.warn_depth then 'WARNING'
+                      when v_stats.available > v_queue.warn_depth or v_stats.available >= v_queue.depth_limit then 'WARNING'
                       else 'OK'
                     end,
-                    format('%s pending%s%s', v_stats.available,
+                    format('%s pending%s%s%s', v_stats.available,
+                           case when v_stats.available >= v_queue.depth_limit then ', full (depth_limit ' || v_queue.depth_limit || ')' else '' end,
                            coalesce(', oldest ' || round(v_stats.oldest_seconds::numeric, 1) || ' s', ''),
                            case when v_queue.paused_at is not null then ', paused' else '' end))::millrace.queue_health;
   end loop;

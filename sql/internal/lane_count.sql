@@ -2,35 +2,61 @@
 -- Counts a lane on: adds the rows of the window since the last count and the claims that ended since to the running totals, each
 -- once. Does nothing when the last count is younger than p_max_age, when another session counts, or in a read-only transaction.
 -- Returns the newest row of the ledger.
+-- Whoever counts may be in a long transaction (a producer, see gauge.sql), and must hold nobody up: the lock ends with the count, not
+-- with the transaction. So others may count from the same row on while this count is not committed. Each row is right
+-- by itself, as long as the one that it started from is still the newest at the end: the leaves that it read cannot have been truncated
+-- then. The number and the segment are taken under the lock, so the row counted last is the newest whoever commits first.
 create or replace function millrace.lane_count(p_now timestamptz, p_lane int, p_max_age interval)
 returns millrace.tally
 language plpgsql
 as $$
 declare
-  v_old   millrace.tally := millrace.lane_tally(p_lane);
-  v_new   millrace.tally;
+  v_old millrace.tally := millrace.lane_tally(p_lane);
+  v_new millrace.tally;
 begin
   if p_now - v_old.counted_at < p_max_age and p_now >= v_old.counted_at
      or current_setting('transaction_read_only') = 'on'
-     or current_setting('transaction_isolation') <> 'read committed'
-     or not pg_try_advisory_xact_lock(1297219593, p_lane) then
+     or current_setting('transaction_isolation') <> 'read committed' then
     return v_old;
   end if;
-  v_old := millrace.lane_tally(p_lane);      -- once more: the lock may have come after another session's count
-  v_new := v_old;
+  begin
+    if pg_try_advisory_xact_lock(1297219593, p_lane) then
+      v_old := millrace.lane_tally(p_lane);      -- once more: the lock may have come after another session's count
+      v_new := millrace.lane_counted(p_now, p_lane, v_old);
+    end if;
+    raise exception using errcode = 'MRLET';      -- to let go of the lock
+  exception
+    when sqlstate 'MRLET' then
+      null;
+  end;
+  if v_new.no is null then
+    return v_old;
+  end if;
+  perform millrace.tally_add(v_new);
+  return v_new;
+end $$;
+
+-- The row that follows p_old in the ledger of a lane; all null where nothing has happened since, or where the ledger was counted on meanwhile.
+-- The caller holds the lock of the lane's ledger.
+create or replace function millrace.lane_counted(p_now timestamptz, p_lane int, p_old millrace.tally)
+returns millrace.tally
+language plpgsql
+as $$
+declare
+  v_new millrace.tally := p_old;
+begin
   v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_new.lane := p_lane;
-  v_new.no := coalesce(v_old.no, 0) + 1;
   v_new.counted_at := p_now;
   v_new.win_hi := millrace.snapshot();
-  v_new.counted := coalesce(v_old.counted, 0) + millrace.window_count(p_lane, coalesce(v_old.win_hi, '1:1:'), v_new.win_hi);
+  v_new.counted := coalesce(p_old.counted, 0) + millrace.window_count(p_lane, coalesce(p_old.win_hi, '1:1:'), v_new.win_hi);
   v_new := millrace.tally_settled(v_new);
-  if v_old.no is not null and v_new.seg = v_old.seg and v_new.counted = v_old.counted and v_new.settled_no = v_old.settled_no
-     and v_new.open_nos = v_old.open_nos and v_new.done_total = v_old.done_total and v_new.failed_total = v_old.failed_total
-     and pg_snapshot_xmin(v_old.win_hi) >= coalesce(millrace.sealed_xid(), '0') then
-    return v_old;
+  if p_old.no is not null and v_new.seg = p_old.seg and v_new.counted = p_old.counted and v_new.settled_no = p_old.settled_no
+     and v_new.open_nos = p_old.open_nos and v_new.done_total = p_old.done_total and v_new.failed_total = p_old.failed_total
+     and pg_snapshot_xmin(p_old.win_hi) >= coalesce(millrace.sealed_xid(), '0') then
+    return null;
   end if;
-  return millrace.tally_add(v_new);
+  return millrace.tally_numbered(v_new, p_old.no);
 end $$;
 
 -- A row of a lane's ledger with the claims that ended since it was written: each is added to the totals once.
@@ -66,20 +92,33 @@ begin
   return v_new;
 end $$;
 
--- Appends a row to a lane's ledger, in the open segment.
-create or replace function millrace.tally_add(p_new millrace.tally)
+-- The same row with its place in the ledger: the next number, the open segment. All null where p_after is not the newest row any more.
+-- The caller holds the lock of the lane's ledger.
+create or replace function millrace.tally_numbered(p_new millrace.tally, p_after bigint)
 returns millrace.tally
 language plpgsql
 as $$
 begin
+  if (millrace.lane_tally(p_new.lane)).no is distinct from p_after then
+    return null;
+  end if;
   perform pg_current_xact_id();      -- before the segment is read: see lane_take
   p_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
   p_new.slot := p_new.seg % 16;
+  p_new.no := nextval('millrace.tally_seq');
+  return p_new;
+end $$;
+
+-- Appends a row to a lane's ledger.
+create or replace function millrace.tally_add(p_new millrace.tally)
+returns void
+language plpgsql
+as $$
+begin
   insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
                               wait_total, run_total)
   values (p_new.slot, p_new.seg, p_new.lane, p_new.no, p_new.counted_at, p_new.win_hi, p_new.counted, p_new.settled_no, p_new.open_nos,
           p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total);
-  return p_new;
 end $$;
 
 -- Brings the ledger of a lane on as to what has ended, without counting jobs: it then says that it counted when it did.
@@ -89,16 +128,25 @@ returns void
 language plpgsql
 as $$
 declare
-  v_tally millrace.tally;
+  v_old millrace.tally;
+  v_new millrace.tally;
 begin
-  if not pg_try_advisory_xact_lock(1297219593, p_lane) then
-    return;
+  begin
+    if pg_try_advisory_xact_lock(1297219593, p_lane) then
+      v_old := millrace.lane_tally(p_lane);
+      v_new := v_old;
+      v_new.lane := p_lane;
+      v_new.counted_at := coalesce(v_old.counted_at, to_timestamp(0));
+      v_new.win_hi := coalesce(v_old.win_hi, '1:1:');
+      v_new.counted := coalesce(v_old.counted, 0);
+      v_new := millrace.tally_numbered(millrace.tally_settled(v_new), v_old.no);
+    end if;
+    raise exception using errcode = 'MRLET';      -- to let go of the lock, as in lane_count
+  exception
+    when sqlstate 'MRLET' then
+      null;
+  end;
+  if v_new.no is not null then
+    perform millrace.tally_add(v_new);
   end if;
-  v_tally := millrace.lane_tally(p_lane);
-  v_tally.lane := p_lane;
-  v_tally.no := coalesce(v_tally.no, 0) + 1;
-  v_tally.counted_at := coalesce(v_tally.counted_at, to_timestamp(0));
-  v_tally.win_hi := coalesce(v_tally.win_hi, '1:1:');
-  v_tally.counted := coalesce(v_tally.counted, 0);
-  perform millrace.tally_add(millrace.tally_settled(v_tally));
 end $$;

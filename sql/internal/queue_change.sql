@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Creates a queue or changes its settings, each checked against its row in queue_setting.
+-- Creates a queue or changes its settings, each checked against its row in queue_setting. A setting without a default is off without a value.
 create or replace function millrace.queue_change(p_name text, p_settings jsonb)
 returns void
 language plpgsql
@@ -65,4 +65,28 @@ begin
      set parts_seen = greatest(q.parts_seen, q.part_count)
    where q.queue_id = v_queue.queue_id
      and q.parts_seen < q.part_count;
+  if p_settings ? 'overflow' then
+    perform millrace.check_overflow(p_name, p_settings -> 'overflow');
+  end if;
+  if p_settings ->> 'depth_limit' is not null then
+    perform millrace.gauge_make(v_queue.queue_id);      -- after the queue's row, which lets one caller at a time through
+  end if;
+end $$;
+
+-- Another queue, by its name, or null.
+create or replace function millrace.check_overflow(p_queue text, p_overflow jsonb)
+returns void
+language plpgsql
+as $$
+begin
+  if jsonb_typeof(p_overflow) = 'null' then
+    return;
+  elsif jsonb_typeof(p_overflow) <> 'string' then
+    perform millrace.refuse(format('setting overflow does not accept %s', left(p_overflow::text, 200)),
+      'Pass the name of a queue as a text, or null for none.');
+  end if;
+  perform millrace.check_name('overflow', p_overflow #>> '{}');
+  if p_overflow #>> '{}' = p_queue then
+    perform millrace.refuse(format('queue %s cannot be its own overflow', quote_literal(p_queue)), 'Name another queue, or null for none.');
+  end if;
 end $$;

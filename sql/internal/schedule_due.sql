@@ -67,8 +67,8 @@ begin
       v_n := v_n + 1;
     end loop;
   exception
-    when data_exception then
-      -- A zone that is gone, args that are too large by now. The jobs of this pass are undone with it.
+    when data_exception or sqlstate 'MR002' then
+      -- A zone that is gone, args that are too large by now, a queue that is full. The jobs of this pass are undone with it.
       v_error := sqlerrm;
       v_last := p_schedule.last_at;
       v_job := p_schedule.last_job_id;

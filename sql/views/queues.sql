@@ -7,6 +7,7 @@ select q.queue_name as queue, q.paused_at is not null as paused, q.created_at,
                           'retention', q.retention_time, 'dead_retention', q.dead_time, 'dead_max', q.dead_limit,
                           'dead_max_bytes', q.dead_bytes, 'max_args', q.args_bytes, 'max_state', q.state_bytes,
                           'max_blob', q.blob_bytes, 'warn_depth', q.warn_depth, 'critical_depth', q.critical_depth,
-                          'durability', q.durability, 'concurrency', q.concurrency_limit, 'rate', q.rate_limit) as settings
+                          'durability', q.durability, 'depth_limit', q.depth_limit, 'overflow', q.overflow_queue,
+                          'concurrency', q.concurrency_limit, 'rate', q.rate_limit) as settings
   from millrace.queue q;
 comment on view millrace.queues is 'the queues and their settings';

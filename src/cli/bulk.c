@@ -4,11 +4,14 @@
 
 #include "cli/bulk.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "client/call.h"
+#include "client/room.h"
 
 enum { TRIES = 3, CHUNK_FIRST = 1024, SAME_MAX = 64 * 1024 };
 
@@ -319,8 +322,8 @@ static int send_once(struct bulk *bulk, size_t from, size_t to, struct mr_error 
     return 0;
 }
 
-// Jobs from..to as one transaction. A deadlock or the like leaves nothing behind.
-static int send_range(struct bulk *bulk, size_t from, size_t to, struct mr_error *err)
+// A deadlock or the like leaves nothing behind.
+static int send_stubbornly(struct bulk *bulk, size_t from, size_t to, struct mr_error *err)
 {
     int code = 0;
 
@@ -329,6 +332,26 @@ static int send_range(struct bulk *bulk, size_t from, size_t to, struct mr_error
         if (code != MR_ECONFLICT) {
             break;
         }
+    }
+    return code;
+}
+
+static bool is_cancelled(const struct bulk *bulk)
+{
+    return bulk->cancel && *bulk->cancel;
+}
+
+// Jobs from..to as one transaction.
+static int send_range(struct bulk *bulk, size_t from, size_t to, struct mr_error *err)
+{
+    struct room_wait wait;
+    int64_t pause_ms = 0;
+    int code;
+
+    room_wait_begin(&wait, clock_ms(), bulk->wait_ms);
+    while ((code = send_stubbornly(bulk, from, to, err)) &&
+           room_wait_again(&wait, clock_ms(), code, &pause_ms, err) && !is_cancelled(bulk)) {
+        poll(NULL, 0, (int)pause_ms); // a signal ends it
     }
     return code;
 }

@@ -5,11 +5,14 @@
 // goes the faster way, through enqueue_many().
 //
 // When the server refuses a chunk, it is sent in halves until the line is found that is to
-// blame: all lines before it are in then, and nothing behind it.
+// blame: all lines before it are in then, and nothing behind it. So a chunk that is larger than
+// a queue's depth_limit goes in, in pieces. A queue that is full refuses a transaction without a
+// trace; the same one is sent again as long as wait_ms allows: nothing is lost or there twice.
 
 #ifndef MILLRACE_CLI_BULK_H
 #define MILLRACE_CLI_BULK_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +62,8 @@ struct bulk {
     // Told the ids of what was just committed; the rows are int8 in binary. Borrowed.
     void (*on_ids)(void *arg, const PGresult *rows);
     void *arg;
+    int64_t wait_ms;                     // for room in a full queue, at each transaction anew
+    const volatile sig_atomic_t *cancel; // not 0: wait no longer; NULL: never. Borrowed.
 
     struct buf objects;
     struct buf args;

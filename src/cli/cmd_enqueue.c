@@ -4,6 +4,7 @@
 
 #include <endian.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "cli/ndjson.h"
 #include "cli/progress.h"
 #include "client/call.h"
+#include "client/room.h"
 
 enum {
     PRIORITY_DEFAULT = 50,
@@ -50,6 +52,7 @@ struct enqueue {
     int64_t timeout_ms;
     int64_t expires_ms;
     const char *meta;
+    int64_t wait_ms; // for room in a full queue
     int64_t chunk;
     int64_t skip;
     bool quiet;
@@ -133,6 +136,22 @@ static void fill_call(const struct enqueue *enqueue, struct call *call)
     call_ms(call, enqueue->unique_for_ms);
 }
 
+// Makes the call again while the queue is full, as long as --wait allows.
+static int exec_with_room(const struct enqueue *enqueue, const struct call *call, struct conn *conn,
+                          PGresult **ret, struct mr_error *err)
+{
+    struct room_wait wait;
+    int64_t pause_ms = 0;
+    int code;
+
+    room_wait_begin(&wait, clock_ms(), enqueue->wait_ms);
+    while ((code = call_exec(call, conn_pg(conn), ret, err)) &&
+           room_wait_again(&wait, clock_ms(), code, &pause_ms, err)) {
+        poll(NULL, 0, (int)pause_ms);
+    }
+    return code;
+}
+
 static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
 {
     struct ids ids = {.json = enqueue->shared.json};
@@ -146,9 +165,10 @@ static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
     if (code || (code = conn_open(enqueue->shared.dsn, &conn, err))) {
         return code;
     }
-    code = call_exec(&call, conn_pg(conn), &rows, err);
-    if (code) {
-        mr_error_detail(err, "%s", err->error_class == MR_CLASS_REJECTED ? "" : err->detail);
+    if ((code = exec_with_room(enqueue, &call, conn, &rows, err))) {
+        if (err->error_class == MR_CLASS_REJECTED) {
+            mr_error_detail(err, "%s", "");
+        }
         return code;
     }
     if (!ids.json) {
@@ -310,6 +330,9 @@ static int send(struct load *load, struct mr_error *err)
     int64_t line = 0;
     int code = bulk_send(&load->bulk, &line, err);
 
+    if (code == MR_EFULL && interrupted) {
+        code = mr_error_set(err, MR_EIO, "interrupted while the queue was full");
+    }
     if (code == 0 && ferror(stdout)) {
         code = mr_error_set(err, MR_EIO, "cannot write to standard output");
     }
@@ -397,6 +420,8 @@ static int connect_and_load(struct load *load, const struct defaults *defaults,
     bulk_init(&load->bulk, conn, defaults->values);
     load->bulk.on_ids = on_ids;
     load->bulk.arg = load;
+    load->bulk.wait_ms = enqueue->wait_ms;
+    load->bulk.cancel = &interrupted;
     progress_init(&load->progress, "jobs", ndjson_size(&load->input), enqueue->quiet);
     catch_signals();
     ids_begin(&load->ids);
@@ -530,6 +555,8 @@ int cmd_enqueue(int argc, char **argv)
         {"expires-in", OPTION_SPAN, &enqueue.expires_ms, "TIME",
          "drop the job if nobody took it by then"},
         {"meta", OPTION_STRING, &enqueue.meta, "JSON", "what is not an argument"},
+        {"wait", OPTION_SPAN, &enqueue.wait_ms, "TIME",
+         "while the queue is full, at most this long (0)"},
         {"chunk", OPTION_NUMBER, &enqueue.chunk, "NUMBER",
          "with --file: jobs a transaction (10000)"},
         {"skip", OPTION_COUNT, &enqueue.skip, "LINES",

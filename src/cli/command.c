@@ -13,6 +13,26 @@
 #include "base/json_scan.h"
 #include "base/str.h"
 
+// The code of an error as an exit status; all others are EXIT_FAILED.
+static int exit_status_of(int code)
+{
+    static const struct {
+        int code;
+        enum exit_status status;
+    } rows[] = {
+        {MR_EUSAGE, EXIT_USAGE},
+        {MR_ECONNECT, EXIT_UNREACHABLE},
+        {MR_EFULL, EXIT_FULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].code == code) {
+            return rows[i].status;
+        }
+    }
+    return EXIT_FAILED;
+}
+
 int command_fail(const struct mr_error *err)
 {
     fflush(stdout);
@@ -23,10 +43,7 @@ int command_fail(const struct mr_error *err)
     if (err->hint[0]) {
         fprintf(stderr, "hint: %s\n", err->hint);
     }
-    if (err->code == MR_ECONNECT) {
-        return EXIT_UNREACHABLE;
-    }
-    return err->code == MR_EUSAGE ? EXIT_USAGE : EXIT_FAILED;
+    return exit_status_of(err->code);
 }
 
 int command_finish(int status)

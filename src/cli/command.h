@@ -16,6 +16,7 @@ enum exit_status {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_UNREACHABLE = 3,
+    EXIT_FULL = 4, // a queue has reached its depth_limit
 };
 
 // argv[0] is the command's own name. Returns the exit status of the program.

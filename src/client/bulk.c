@@ -312,7 +312,7 @@ static int send_chunk(mr_conn *conn, const struct source *source, size_t from, s
 
     call_init(&call, CALL_ENQUEUE_MANY);
     int code = call_some(&call, source, from, count, err);
-    if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
+    if (code || (code = mr__conn_ask_room(conn, &call, &reply, err))) {
         return code;
     }
     code = read_ids(reply->result, count, ret_ids, err);

@@ -37,9 +37,17 @@ static int ask_count(mr_conn *conn, const struct call *call, int *ret, mr_error 
 int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err)
 {
     AUTO_CALL call;
+    mr_reply *reply = NULL;
     int code = request_enqueue(&call, job, err);
 
-    return code ? code : ask_number(conn, &call, ret_id, err);
+    if (code || (code = mr__conn_ask_room(conn, &call, &reply, err))) {
+        return code;
+    }
+    if (ret_id) {
+        *ret_id = mr_reply_number(reply);
+    }
+    mr_reply_free(reply);
+    return 0;
 }
 
 int mr_claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "client/room.h"
 #include "client/sized.h"
 #include "client/wire.h"
 #include "config.h"
@@ -32,6 +33,7 @@ struct mr_conn {
     struct wire *wire; // or
     PGconn *wrapped;   // the caller's
     int64_t timeout_ms;
+    int64_t full_wait_ms;
     struct reply_list pending;  // in the order of sending, which is that of answering
     struct reply_list answered; // for mr_reply_next()
     bool timer_set, closing;
@@ -308,6 +310,35 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
     return 0;
 }
 
+// The connection is looked after meanwhile.
+static void pause_for(mr_conn *conn, int64_t pause_ms)
+{
+    int64_t end_ms = clock_ms() + pause_ms;
+
+    while (clock_ms() < end_ms) {
+        wait_until(conn, end_ms);
+        advance(conn);
+    }
+}
+
+int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr_error *err)
+{
+    struct room_wait wait;
+    int64_t pause_ms = 0;
+    mr_error last; // the caller's is not for failures that are got over
+    int code;
+
+    room_wait_begin(&wait, clock_ms(), conn ? conn->full_wait_ms : 0);
+    while ((code = mr__conn_ask(conn, call, NULL, ret, &last)) &&
+           room_wait_again(&wait, clock_ms(), code, &pause_ms, &last)) {
+        pause_for(conn, pause_ms);
+    }
+    if (code && err) {
+        *err = last;
+    }
+    return code;
+}
+
 // ---- without waiting ----
 
 int mr_fd(const mr_conn *conn)
@@ -396,6 +427,11 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
         mr_error_hint(err, "Give milliseconds, or 0 for %d.", TIMEOUT_DEFAULT_MS);
         return MR_EUSAGE;
     }
+    if (options.full_wait_ms < 0) {
+        mr_error_set(err, MR_EUSAGE, "full_wait_ms is negative");
+        mr_error_hint(err, "Give milliseconds, or 0 for no wait.");
+        return MR_EUSAGE;
+    }
     mr_conn *conn = conn_new();
     if (!conn) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
@@ -403,6 +439,7 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     if (options.timeout_ms) {
         conn->timeout_ms = options.timeout_ms;
     }
+    conn->full_wait_ms = options.full_wait_ms;
     if ((code = open_wire(conn, &options, err))) {
         mr_conn_free(conn);
         return code;

@@ -18,6 +18,10 @@
 int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
                  mr_error *err);
 
+// The same for a call that enqueues: while the queue is full it is made again, as long as
+// full_wait_ms allows.
+int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr_error *err);
+
 // Sends the call; its reply comes out of mr_reply_next().
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);
 

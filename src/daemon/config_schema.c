@@ -49,7 +49,7 @@ static void hint(const char *text)
 
 // What interface and database know and this version does not do yet.
 static const char *const later_sections[] = {"http", "token", "bridge", NULL};
-static const char *const later_settings[] = {"depth_limit", "fair", "ordered", "overflow", NULL};
+static const char *const later_settings[] = {"fair", "ordered", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -334,12 +334,14 @@ const struct config_setting config_settings[] = {
     {"dead_max", SETTING_NUMBER},
     {"dead_max_bytes", SETTING_NUMBER},
     {"dead_retention", SETTING_TIME},
+    {"depth_limit", SETTING_NUMBER},
     {"durability", SETTING_WORD},
     {"lease", SETTING_TIME},
     {"max_args", SETTING_NUMBER},
     {"max_attempts", SETTING_NUMBER},
     {"max_blob", SETTING_NUMBER},
     {"max_state", SETTING_NUMBER},
+    {"overflow", SETTING_WORD},
     {"parts", SETTING_NUMBER},
     {"poison_limit", SETTING_NUMBER},
     {"rate", SETTING_WORD},

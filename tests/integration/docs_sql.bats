@@ -53,6 +53,10 @@ page_matches()
     page_matches "$MR_ROOT/docs/limits.md"
 }
 
+@test "docs/backpressure.md prints what it says" {
+    page_matches "$MR_ROOT/docs/backpressure.md"
+}
+
 @test "docs/schedules.md prints what it says" {
     page_matches "$MR_ROOT/docs/schedules.md"
 }

@@ -29,6 +29,10 @@ teardown_file()
     "$DRIVER" unique_one unique_replaced unique_for_a_while unique_many unique_refused unique_older
 }
 
+@test "a full queue is MR_EFULL, at once or after a wait; with room in time the call succeeds" {
+    "$DRIVER" full_queue waits_for_room
+}
+
 @test "bad JSON, bad text and smuggled jobs are refused" {
     "$DRIVER" bad_json bad_text
 }

@@ -31,6 +31,19 @@ create function put(p_at numeric, p_queue text, p_n int, p_due numeric = null) r
     from millrace.enqueue_many_at(at(p_at), 'k', array_fill('{}'::jsonb, array[p_n]), p_queue, 50, at(p_due))
 $$;
 
+create function depth(p_at numeric, p_queue text) returns bigint language sql as $$
+  select sum(millrace.lane_depth(at(p_at), l))::bigint
+    from millrace.queue q
+   cross join lateral unnest(millrace.lanes_of(q, 0)) l
+   where q.queue_name = p_queue
+$$;
+
+-- The newest row of the depth ledger, of all lanes, and how many rows there are.
+create function ledger(out counts bigint, out counted bigint, out at_second numeric) language sql as $$
+  select count(*), (array_agg(l.counted order by l.no desc))[1], extract(epoch from max(l.counted_at) - at(0))::numeric(9, 3)
+    from millrace.tally l
+$$;
+
 -- A schedule that fires each minute.
 create function minutely(p_at numeric, p_queue text) returns boolean language sql as $$
   select millrace.schedule_at(at(p_at), 'minutely', '* * * * *', 'k', '{}', p_queue, 'UTC', 'last', true, 50) is not null

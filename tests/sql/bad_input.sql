@@ -170,7 +170,6 @@ select t.refused(s, '0A000', 'not supported by this version')
   from unnest(array[
     $$ select millrace.enqueue('k', ordering_key => 'x') $$,
     $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "ordering_key": "x"}]') $$,
-    $$ select millrace.set_queue('new', '{"depth_limit": 5}') $$, $$ select millrace.set_queue('new', '{"overflow": "drop"}') $$,
     $$ select millrace.set_queue('new', '{"ordered": true}') $$, $$ select millrace.set_queue('work', '{"lease": "1 minute", "fair": true}') $$]) s;
 
 -- Settings.

@@ -398,6 +398,112 @@ static void older_jobs(void)
     mr_conn_free(conn);
 }
 
+static mr_conn *open_conn_waiting(int64_t full_wait_ms)
+{
+    mr_conn_options options = MR_CONN_OPTIONS_INIT;
+    mr_conn *conn = NULL;
+
+    options.pooler = getenv("MR_TEST_POOLER") != NULL;
+    options.full_wait_ms = full_wait_ms;
+    CHECK_OK(mr_conn_open(&options, &conn, &err));
+    return conn;
+}
+
+// Takes all jobs of a queue in the background, ten times a second, until the caller is through.
+static void drain_begin(PGconn *session, const char *queue)
+{
+    char text[300];
+
+    snprintf(text, sizeof(text),
+             "do $$ begin for i in 1 .. 600 loop perform pg_sleep(0.1);"
+             " perform count(*) from millrace.claim('%s', max_jobs => 100); commit;"
+             " end loop; end $$",
+             queue);
+    CHECK(PQsendQuery(session, text) == 1);
+}
+
+static void drain_end(PGconn *session)
+{
+    PGcancel *cancel = PQgetCancel(session);
+    char why[200];
+    PGresult *result;
+
+    CHECK(PQcancel(cancel, why, sizeof(why)) == 1);
+    while ((result = PQgetResult(session))) {
+        PQclear(result);
+    }
+    PQfreeCancel(cancel);
+}
+
+static void full_queue(void)
+{
+    static const char *const args[] = {"1", "2", "3", "4", "5", "6", "7"};
+    PGconn *session = open_session();
+    mr_conn *conn = open_conn(), *waiting = open_conn_waiting(300);
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    size_t done = 99;
+    int64_t id = -1;
+
+    session_run(session, "select millrace.set_queue('full', '{\"depth_limit\": 3}')");
+    job.kind = "k";
+    job.queue = "full";
+    // chunks of two: two are let in, and the third finds it full
+    CHECK_CODE(mr_enqueue_many(conn, &job, args, 7, 2, NULL, &done, &err), MR_EFULL);
+    CHECK_NUMBER((int64_t)done, 4);
+    CHECK_NUMBER(depth_of(conn, "full"), 4);
+    CHECK(mr_enqueue(conn, &job, &id, &err) == MR_EFULL);
+    CHECK_NUMBER(id, -1);
+    CHECK_TEXT(err.sqlstate, "MR002");
+    CHECK(has(err.message, "queue 'full' is full"));
+    CHECK(has(err.hint, "4 jobs wait in it and its depth_limit is 3"));
+    CHECK_TEXT(err.detail, "");
+    memset(&err, 0, sizeof(err));
+    CHECK(mr_enqueue(conn, &job, NULL, NULL) == MR_EFULL);
+    // more than it ever takes is no matter of time
+    CHECK_CODE(mr_enqueue_many(waiting, &job, args, 4, 0, NULL, &done, &err), MR_EINVALID);
+    CHECK_NUMBER((int64_t)done, 0);
+
+    int64_t begun_ms = now_ms();
+    CHECK(mr_enqueue(waiting, &job, &id, &err) == MR_EFULL);
+    CHECK(now_ms() - begun_ms >= 300);
+    CHECK_TEXT(err.detail, "There was no room within 300 ms.");
+    memset(&err, 0, sizeof(err));
+    CHECK_NUMBER(depth_of(conn, "full"), 4);
+    mr_conn_free(waiting);
+    mr_conn_free(conn);
+    PQfinish(session);
+}
+
+static void waits_for_room(void)
+{
+    static const char *const args[] = {"1", "2", "3", "4", "5", "6", "7"};
+    PGconn *session = open_session(), *taker = open_session();
+    mr_conn *conn = open_conn_waiting(60000);
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    int64_t ids[7] = {0}, id = 0;
+    size_t done = 0;
+
+    session_run(session, "select millrace.set_queue('room', '{\"depth_limit\": 4}')");
+    job.kind = "k";
+    job.queue = "room";
+    enqueue_plain(conn, "room", 4);
+    drain_begin(taker, "room");
+    CHECK_OK(mr_enqueue(conn, &job, &id, &err));
+    CHECK(id > 0);
+    // chunk by chunk, nothing lost and nothing twice
+    enqueue_plain(conn, "room", 4);
+    CHECK_OK(mr_enqueue_many(conn, &job, args, 7, 2, ids, &done, &err));
+    CHECK_NUMBER((int64_t)done, 7);
+    drain_end(taker);
+    session_await(session,
+                  "select string_agg(j.args #>> '{}', ' ' order by j.id) from millrace.jobs j"
+                  " where j.queue = 'room' and j.args <> '{}' and jsonb_typeof(j.args) = 'number'",
+                  "1 2 3 4 5 6 7");
+    mr_conn_free(conn);
+    PQfinish(taker);
+    PQfinish(session);
+}
+
 static char *make_string(size_t size)
 {
     char *text = malloc(size + 1);
@@ -454,5 +560,7 @@ const struct driver_case produce_cases[] = {
     {"sizes", sizes},
     {"older_jobs", older_jobs},
     {"huge", huge},
+    {"full_queue", full_queue},
+    {"waits_for_room", waits_for_room},
     {0},
 };

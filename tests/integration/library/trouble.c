@@ -39,6 +39,10 @@ static void wrong_dsn(void)
     CHECK(has(err.message, "no_such_database"));
     options.timeout_ms = -1;
     CHECK_CODE(mr_conn_open(&options, &conn, &err), MR_EUSAGE);
+    options.timeout_ms = 0;
+    options.full_wait_ms = -1;
+    CHECK_CODE(mr_conn_open(&options, &conn, &err), MR_EUSAGE);
+    options.full_wait_ms = 0;
     // a host that never answers: TEST-NET-1
     options.dsn = "host=192.0.2.1";
     options.timeout_ms = 200;

@@ -1,0 +1,85 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The queue that takes a call's p_jobs jobs for the queue of a name, p_ready of them at once: that queue, made with defaults when it is not
+-- there, or its overflow. Refuses where both are full (MR002) or too small for such a call (22023). A queue without a limit costs nothing.
+create or replace function millrace.queue_into(p_now timestamptz, p_name text, p_jobs bigint, p_ready bigint)
+returns millrace.queue
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_name = p_name;
+  if found and v_queue.depth_limit is null then
+    return v_queue;
+  end if;
+  return case when found then millrace.queue_admit(p_now, v_queue, p_jobs, p_ready) else millrace.queue_of(p_name) end;
+end $$;
+
+-- The same for a queue that has a limit. An overflow is not followed further than one queue.
+create or replace function millrace.queue_admit(p_now timestamptz, p_queue millrace.queue, p_jobs bigint, p_ready bigint)
+returns millrace.queue
+language plpgsql
+as $$
+declare
+  v_depth bigint := millrace.gauge_admit(p_now, p_queue, p_jobs, p_ready);
+  v_other millrace.queue;
+  v_other_depth bigint;
+begin
+  if v_depth is null then
+    return p_queue;
+  end if;
+  if p_queue.overflow_queue is not null then
+    v_other := millrace.queue_of(p_queue.overflow_queue);
+    if v_other.depth_limit is not null then
+      v_other_depth := millrace.gauge_admit(p_now, v_other, p_jobs, p_ready);
+    end if;
+    if v_other_depth is null then
+      return v_other;
+    end if;
+  end if;
+  perform millrace.refuse_full(p_queue, v_depth, v_other, v_other_depth, p_jobs);
+end $$;
+
+-- What enqueue_jobs was given, with the jobs of full queues in their overflow. All queues are looked at before any job is moved, so that
+-- none is moved twice.
+create or replace function millrace.jobs_into(p_now timestamptz, p_jobs jsonb)
+returns jsonb
+language plpgsql
+as $$
+declare
+  v_one   record;
+  v_to    millrace.queue;
+  v_moved jsonb := '{}';
+begin
+  for v_one in
+    select q as queue, d.jobs, d.ready
+      from (select coalesce(r.queue, 'default') as queue_name, count(*) as jobs,
+                   count(*) filter (where coalesce(r.run_at, p_now + r.delay, p_now) <= p_now) as ready
+              from jsonb_to_recordset(p_jobs) as r(queue text, run_at timestamptz, delay interval)
+             group by 1) d
+      join millrace.queue q on q.queue_name = d.queue_name
+     where q.depth_limit is not null
+     order by q.queue_id
+  loop
+    v_to := millrace.queue_admit(p_now, v_one.queue, v_one.jobs, v_one.ready);
+    if v_to.queue_id <> (v_one.queue).queue_id then
+      v_moved := v_moved || jsonb_build_object((v_one.queue).queue_name, v_to.queue_name);
+      perform millrace.lane_register((v_to.queue_id << 12) + (d.priority << 5))
+         from (select distinct coalesce(r.priority, 50) as priority
+                 from jsonb_to_recordset(p_jobs) as r(queue text, priority int)
+                where coalesce(r.queue, 'default') = (v_one.queue).queue_name) d;
+      perform millrace.wake(v_to.queue_id, p_now);
+    end if;
+  end loop;
+  if v_moved = '{}' then
+    return p_jobs;
+  end if;
+  return (select jsonb_agg(case when v_moved ? coalesce(e.job ->> 'queue', 'default')
+                                then e.job || jsonb_build_object('queue', v_moved -> coalesce(e.job ->> 'queue', 'default'))
+                                else e.job end
+                           order by e.ord)
+            from jsonb_array_elements(p_jobs) with ordinality e(job, ord));
+end $$;
