@@ -166,13 +166,14 @@ as $$
    where i.inhparent = ('millrace.' || p_table)::regclass
 $$;
 
--- Bytes of the largest segment on the ring: its leaves of all four tables.
+-- Bytes of the largest segment on the ring: its leaves of all five tables.
 create function bench.largest_segment()
 returns bigint
 language sql
 as $$
   select max(pg_total_relation_size(('millrace.job_' || g)::regclass) + pg_total_relation_size(('millrace.claim_' || g)::regclass)
-             + pg_total_relation_size(('millrace.result_' || g)::regclass) + pg_total_relation_size(('millrace.tally_' || g)::regclass))
+             + pg_total_relation_size(('millrace.result_' || g)::regclass) + pg_total_relation_size(('millrace.report_' || g)::regclass)
+             + pg_total_relation_size(('millrace.tally_' || g)::regclass))
     from generate_series(0, 15) g
 $$;
 

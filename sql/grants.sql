@@ -14,13 +14,13 @@ begin
     select g.role_name, f.oid::regprocedure as signature
       from (values
         ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'health'),
-        ('millrace_reader',   'job'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
+        ('millrace_reader',   'job'), ('millrace_reader', 'outcome'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'complete'),
         ('millrace_worker',   'complete_many'),
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
-        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
+        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
         ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'change_job'),

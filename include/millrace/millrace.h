@@ -271,6 +271,13 @@ int mr_heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_ms,
                            int64_t *ret_until_us, int64_t **ret_ids, size_t *ret_count,
                            mr_error *err);
 
+// Reports how far a job of the lease is: 0 to 100 percent, and a note of at most 1,000 bytes or
+// NULL. mr_job() shows the newest report of an attempt. Every call is a row in the database: report
+// once a second, not for each step. On a connection of its own it does not wait for the disk, as a
+// claim. MR_ELEASE, MR_EUNKNOWN: as for mr_complete().
+int mr_progress(mr_conn *conn, const char *lease, int64_t id, double percent, const char *note,
+                mr_error *err);
+
 // ---- looking ---------------------------------------------------------------------------
 
 // The number of available jobs of a queue; 0 for an unknown one.
@@ -278,6 +285,18 @@ int mr_depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err);
 
 // The story of one job as JSON; the caller frees *ret with mr_free(). MR_EUNKNOWN: no such job.
 int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err);
+
+// Waits until a job has ended, at most timeout_ms (0: looks once), asking again after pauses that
+// grow from 10 to 500 ms. *ret_status, where not NULL: completed, dead, cancelled or expired, a
+// text that stays. *ret_result: what its handler left, JSON; *ret_failure: the last error of a dead
+// job, the reason of a cancelled one. Both may be NULL where they are not wanted, are NULL where
+// there is nothing to say, and are freed by the caller with mr_free(). MR_ETIMEOUT: it has not
+// ended, and the message says how it stands. MR_EUNKNOWN: no such job, or forgotten since. A
+// connection that breaks is made again within the time; an answer that is on its way at the end of
+// it is waited for, as long as the connection's timeout_ms allows. On a wrapped connection: not in
+// a transaction of repeatable read, which sees nothing of what happens meanwhile.
+int mr_wait(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
+            char **ret_result, char **ret_failure, mr_error *err);
 
 // Frees what a call allocated for the caller. NULL is fine.
 void mr_free(void *memory);
@@ -299,6 +318,7 @@ enum mr_call {
     MR_CALL_REQUEUE,
     MR_CALL_RELEASE,
     MR_CALL_HEARTBEAT,
+    MR_CALL_PROGRESS,
 };
 
 typedef struct mr_reply mr_reply;
@@ -338,6 +358,8 @@ int mr_send_requeue(mr_conn *conn, const char *lease, int64_t id, const char *ch
 int mr_send_release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
                     mr_error *err);
 int mr_send_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, mr_error *err);
+int mr_send_progress(mr_conn *conn, const char *lease, int64_t id, double percent, const char *note,
+                     mr_error *err);
 
 // ---- the worker ------------------------------------------------------------------------
 
@@ -358,6 +380,13 @@ int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size);
 // worker learns of it with a heartbeat, at a third of the lease; a job that no thread has begun by
 // then is not begun.
 int mr_outcome_cancelled(const mr_outcome *outcome);
+
+// How far the job is: 0 to 100 percent, and a note or NULL, which is copied and cut at 1,000 bytes.
+// Call it as often as you like, from any thread as long as the handler runs: it waits for nothing,
+// and the worker sends at most one report of a job a second, the newest, and the last one before
+// the outcome. Returns 0, MR_ENOMEM, or MR_EINVALID for another number or a note that is not UTF-8;
+// whatever it returns, and whether the report arrives or not, the job goes on.
+int mr_outcome_progress(mr_outcome *outcome, double percent, const char *note);
 
 // Runs one job, on a thread of the worker's. Returns 0: the job is completed unless an
 // mr_outcome_* call said otherwise; not 0: it failed, unless one said otherwise.

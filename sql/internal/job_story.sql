@@ -11,6 +11,7 @@ declare
   v_result   jsonb;
   v_reason   text;
   v_asked    boolean;
+  v_report   record;
 begin
   perform millrace.at_home();
   select to_jsonb(v) - 'row_id'
@@ -31,6 +32,7 @@ begin
            'outcome', case s.letter when 'o' then 'running' when 'c' then 'completed' when 'f' then 'failed' when 'd' then 'dead'
                                     when 'r' then 'released' when 'q' then 'requeued' when 'l' then 'lost' when 'x' then 'expired'
                                     when 'p' then 'cancelled' when 'k' then 'cancelled' when 'w' then 'withdrawn' else 'waiting' end,
+           'progress', r.percent_done, 'progress_note', r.report_note, 'progress_at', r.reported_at,
            'error', (select t ->> 'error'
                        from jsonb_array_elements(v_trail) t
                       where (t ->> 'attempt')::int = j.attempt
@@ -39,7 +41,13 @@ begin
                       limit 1))) order by j.pos), '[]')
     into v_attempts
     from millrace.job_rows(p_id) j
-   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s;
+   cross join lateral millrace.job_standing(j.slot, j.lane, j.seg, j.xid, j.pos) s
+    left join lateral (select r.percent_done, r.report_note, r.reported_at
+                         from millrace.report r
+                        where r.job_id = p_id
+                          and r.pos = j.pos
+                        order by r.reported_at desc
+                        limit 1) r on true;
   -- Not jsonb_strip_nulls: it would reach into args and meta.
   v_story := (select jsonb_object_agg(e.key, e.value) from jsonb_each(v_story) e where e.value <> 'null');
   v_result := coalesce((select r.payload_result
@@ -57,6 +65,11 @@ begin
    where m.job_id = p_id
      and m.letter <> 'w'
    limit 1;
+  if v_story ->> 'status' not in ('scheduled', 'available', 'paused') then
+    v_report := millrace.report_newest(p_id);
+    v_story := v_story || jsonb_strip_nulls(jsonb_build_object('progress', v_report.percent_done, 'progress_note', v_report.report_note,
+                                                               'progress_at', v_report.reported_at));
+  end if;
   return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
          || case
               when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))

@@ -61,7 +61,7 @@ begin
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
    where j.letter in ('c', 'x', 'k')
      and j.finished_at + q.retention_time > p_now;
-  truncate millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
+  truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
   perform setval('millrace.seg_seq', v_open + 1);

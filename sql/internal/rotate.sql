@@ -50,5 +50,6 @@ as $$
 begin
   return exists (select from millrace.job j where j.slot = p_seg % 16)
       or exists (select from millrace.claim k where k.slot = p_seg % 16 and k.status <> 't')
-      or exists (select from millrace.result r where r.slot = p_seg % 16);
+      or exists (select from millrace.result r where r.slot = p_seg % 16)
+      or exists (select from millrace.report r where r.slot = p_seg % 16);
 end $$;

@@ -91,7 +91,8 @@ static int ask(struct conn *conn, const char *id, struct story *story, struct mr
         " date_part('epoch', (s ->> 'finished_at')::timestamptz), s ->> 'queue' as queue,"
         " s ->> 'priority' as priority, s ->> 'tenant' as tenant, s ->> 'ref' as ref,"
         " s ->> 'source' as source, s -> 'args' as args, s -> 'meta' as meta,"
-        " s -> 'result' as result, s ->> 'cancel_requested' as cancelling,"
+        " s -> 'result' as result, (s ->> 'progress') || ' %' as progress,"
+        " s ->> 'progress_note' as note, s ->> 'cancel_requested' as cancelling,"
         " s ->> 'reason' as reason from millrace.job($1::bigint) s",
         1, &id, &story->head, err);
 

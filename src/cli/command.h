@@ -16,7 +16,9 @@ enum exit_status {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_UNREACHABLE = 3,
-    EXIT_FULL = 4, // a queue has reached its depth_limit
+    EXIT_FULL = 4,          // a queue has reached its depth_limit
+    EXIT_NOT_COMPLETED = 5, // `wait`: the job ended in another way
+    EXIT_LATE = 6,          // `wait`: it has not ended in time
 };
 
 // argv[0] is the command's own name. Returns the exit status of the program.
@@ -105,6 +107,7 @@ command_fn cmd_retry;
 command_fn cmd_serve;
 command_fn cmd_status;
 command_fn cmd_up;
+command_fn cmd_wait;
 command_fn cmd_work;
 
 #endif

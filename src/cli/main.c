@@ -21,6 +21,7 @@ static const struct {
     {"enqueue", cmd_enqueue, "enqueue a job, or one for each line of a file"},
     {"status", cmd_status, "the queues in figures, and what is wrong"},
     {"job", cmd_job, "the story of a job"},
+    {"wait", cmd_wait, "until a job has ended, and what came of it"},
     {"pause", cmd_pause, "a queue hands out no more jobs"},
     {"resume", cmd_resume, "a queue hands out jobs again"},
     {"cancel", cmd_cancel, "a job that waits ends, one that runs is told to"},

@@ -5,6 +5,7 @@
 #include "client/call.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <string.h>
 
 #include "client/conn.h"
@@ -58,6 +59,9 @@ const struct call_info call_infos[CALL_KINDS] = {
                         "select h.lease_until, h.cancelled"
                         " from millrace.heartbeat($1, $2::interval) h",
                         2, true, false},
+    [CALL_PROGRESS] = {"mr_progress",
+                       "select millrace.progress($1, $2::bigint, $3::double precision, $4)", 4,
+                       false, true},
     [CALL_WAIT_CHANNEL] = {"mr_wait_channel", "select millrace.wait_channel($1, $2)", 2, false,
                            false},
     [CALL_LISTEN] = {"mr_listen", "listen ", 0, false, false},
@@ -76,6 +80,9 @@ const struct call_info call_infos[CALL_KINDS] = {
                        9, false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
+    [CALL_OUTCOME] = {"mr_outcome",
+                      "select o.status, o.result, o.failure from millrace.outcome($1::bigint) o", 1,
+                      false, false},
 };
 
 void call_init(struct call *call, enum call_kind kind)
@@ -130,6 +137,18 @@ void call_number(struct call *call, int64_t number)
     int at = begin(call, 0);
 
     buf_printf(&call->store, "%lld", (long long)number);
+    end(call, at);
+}
+
+// In its binary form: as text it would depend on the locale.
+void call_real(struct call *call, double number)
+{
+    int at = begin(call, 1);
+    uint64_t bits;
+
+    memcpy(&bits, &number, sizeof(bits));
+    bits = htobe64(bits);
+    buf_add(&call->store, (const char *)&bits, sizeof(bits));
     end(call, at);
 }
 

@@ -29,6 +29,7 @@ enum call_kind {
     CALL_REQUEUE,
     CALL_RELEASE,
     CALL_HEARTBEAT,
+    CALL_PROGRESS,
     CALL_WAIT_CHANNEL,
     CALL_LISTEN, // one parameter, the channel, put into the statement
     CALL_MAINTAIN,
@@ -37,6 +38,7 @@ enum call_kind {
     CALL_SCHEDULE,
     CALL_DEPTH,
     CALL_JOB,
+    CALL_OUTCOME,
     CALL_KINDS,
 };
 
@@ -73,6 +75,7 @@ void call_done(struct call *call);
 void call_null(struct call *call);
 void call_text(struct call *call, const char *text); // NULL: null
 void call_number(struct call *call, int64_t number);
+void call_real(struct call *call, double number);
 void call_bool(struct call *call, bool value);
 void call_ms(struct call *call, int64_t ms);                       // an interval; 0 or less: null
 void call_bytes(struct call *call, const void *data, size_t size); // data NULL: null

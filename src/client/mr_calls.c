@@ -151,6 +151,15 @@ int mr_heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_ms,
     return 0;
 }
 
+int mr_progress(mr_conn *conn, const char *lease, int64_t id, double percent, const char *note,
+                mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_progress(&call, lease, id, percent, note, err);
+
+    return code ? code : ask_number(conn, &call, NULL, err);
+}
+
 int mr_depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err)
 {
     AUTO_CALL call;

@@ -339,6 +339,11 @@ int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr
     return code;
 }
 
+bool mr__conn_is_wrapped(const mr_conn *conn)
+{
+    return conn->wrapped != NULL;
+}
+
 // ---- without waiting ----
 
 int mr_fd(const mr_conn *conn)

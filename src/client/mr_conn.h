@@ -9,6 +9,7 @@
 #define MILLRACE_CLIENT_MR_CONN_H
 
 #include <millrace/millrace.h>
+#include <stdbool.h>
 
 #include "client/call.h"
 #include "client/mr_reply.h"
@@ -21,6 +22,9 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
 // The same for a call that enqueues: while the queue is full it is made again, as long as
 // full_wait_ms allows.
 int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr_error *err);
+
+// Whether it is the caller's: what breaks is not made again then.
+bool mr__conn_is_wrapped(const mr_conn *conn);
 
 // Sends the call; its reply comes out of mr_reply_next().
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);

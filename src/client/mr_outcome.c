@@ -14,6 +14,7 @@ void mr__outcome_init(mr_outcome *outcome)
     outcome->told = false;
     outcome->has_state = false;
     outcome->cancelled = NULL;
+    outcome->report = NULL;
     buf_init(&outcome->state, OUTCOME_ENTRY_MAX);
 }
 
@@ -87,6 +88,14 @@ int mr_outcome_state(mr_outcome *outcome, const void *state, size_t state_size)
 int mr_outcome_cancelled(const mr_outcome *outcome)
 {
     return outcome && outcome->cancelled && atomic_load(outcome->cancelled);
+}
+
+int mr_outcome_progress(mr_outcome *outcome, double percent, const char *note)
+{
+    if (!outcome) {
+        return MR_EUSAGE;
+    }
+    return outcome->report ? outcome->report(outcome->report_arg, outcome->held, percent, note) : 0;
 }
 
 static bool takes_state(const struct outcome *outcome)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "client/outcome.h"
+#include "client/worker.h"
 
 struct mr_outcome {
     struct outcome outcome;
@@ -17,9 +18,12 @@ struct mr_outcome {
     struct buf state; // beside it
     bool has_state;
     const atomic_bool *cancelled; // whether its job was, as the worker knows; NULL: nobody knows
+    report_fn *report;            // where mr_outcome_progress() goes; NULL: nowhere
+    void *report_arg;
+    struct held_job *held;
 };
 
-// Whoever runs the handler sets `cancelled` afterwards.
+// Whoever runs the handler sets `cancelled` and what belongs to `report` afterwards.
 void mr__outcome_init(mr_outcome *outcome);
 void mr__outcome_done(mr_outcome *outcome);
 

@@ -55,6 +55,17 @@ static int read_state(mr_reply *reply, PGresult *result, struct mr_error *err)
     return code;
 }
 
+// That there is an answer is all it says.
+static int read_nothing(mr_reply *reply, PGresult *result, struct mr_error *err)
+{
+    (void)reply;
+    if (PQntuples(result) != 1) {
+        return strange_answer(result, err);
+    }
+    PQclear(result);
+    return 0;
+}
+
 static int read_batch(mr_reply *reply, PGresult *result, struct mr_error *err)
 {
     return batch_take(result, reply->queue, &reply->batch, err);
@@ -83,8 +94,10 @@ static const struct {
     [CALL_REQUEUE] = {read_number, MR_CALL_REQUEUE},
     [CALL_RELEASE] = {read_number, MR_CALL_RELEASE},
     [CALL_HEARTBEAT] = {read_state, MR_CALL_HEARTBEAT},
+    [CALL_PROGRESS] = {read_nothing, MR_CALL_PROGRESS},
     [CALL_DEPTH] = {.read = read_number},
     [CALL_JOB] = {.read = read_rows},
+    [CALL_OUTCOME] = {.read = read_rows},
 };
 
 // ---- the object ----
@@ -238,6 +251,15 @@ int mr_send_heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, mr_er
 {
     AUTO_CALL call;
     int code = request_heartbeat(&call, lease, extend_ms, err);
+
+    return code ? code : mr__conn_send(conn, &call, NULL, err);
+}
+
+int mr_send_progress(mr_conn *conn, const char *lease, int64_t id, double percent, const char *note,
+                     mr_error *err)
+{
+    AUTO_CALL call;
+    int code = request_progress(&call, lease, id, percent, note, err);
 
     return code ? code : mr__conn_send(conn, &call, NULL, err);
 }

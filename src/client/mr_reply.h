@@ -25,7 +25,7 @@ struct mr_reply {
     int64_t number;
     mr_batch *batch;
     struct lease_state state; // of a heartbeat
-    PGresult *result;         // of calls that return rows: enqueue_many, enqueue_jobs, job
+    PGresult *result;         // of calls that return rows: enqueue_many, enqueue_jobs, job, outcome
     struct mr_reply *next;
 };
 

@@ -99,6 +99,14 @@ static void ticket_settle(struct ticket *ticket)
     free(ticket);
 }
 
+// On a thread of the handler's.
+static int on_report(void *arg, struct held_job *held, double percent, const char *note)
+{
+    const mr_worker *worker = arg;
+
+    return worker_report(worker->worker, held, percent, note);
+}
+
 // On a thread of the pool.
 static void ticket_run(struct pool_work *work, void *thread_state)
 {
@@ -109,6 +117,9 @@ static void ticket_run(struct pool_work *work, void *thread_state)
     (void)thread_state;
     mr__outcome_init(&outcome);
     outcome.cancelled = &ticket->cancelled;
+    outcome.report = on_report;
+    outcome.report_arg = ticket->worker;
+    outcome.held = ticket->held;
     int64_t begun_us = clock_us();
     int status = options->handler(ticket->held->job, &outcome, options->arg);
     ticket->took_us = clock_us() - begun_us;

@@ -264,6 +264,22 @@ int request_heartbeat(struct call *call, const char *lease, int64_t extend_ms, m
     return 0;
 }
 
+int request_progress(struct call *call, const char *lease, int64_t id, double percent,
+                     const char *note, mr_error *err)
+{
+    int code;
+
+    call_init(call, CALL_PROGRESS);
+    if ((code = check_lease(lease, err))) {
+        return code;
+    }
+    call_text(call, lease);
+    call_number(call, id);
+    call_real(call, percent);
+    call_text(call, note);
+    return 0;
+}
+
 // ---- looking ----
 
 int request_depth(struct call *call, const char *queue, mr_error *err)
@@ -278,6 +294,14 @@ int request_job(struct call *call, int64_t id, mr_error *err)
 {
     (void)err;
     call_init(call, CALL_JOB);
+    call_number(call, id);
+    return 0;
+}
+
+int request_outcome(struct call *call, int64_t id, mr_error *err)
+{
+    (void)err;
+    call_init(call, CALL_OUTCOME);
     call_number(call, id);
     return 0;
 }

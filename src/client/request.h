@@ -34,7 +34,10 @@ int request_requeue(struct call *call, const char *lease, int64_t id, const char
 int request_release(struct call *call, const char *lease, const int64_t *ids, size_t count,
                     mr_error *err);
 int request_heartbeat(struct call *call, const char *lease, int64_t extend_ms, mr_error *err);
+int request_progress(struct call *call, const char *lease, int64_t id, double percent,
+                     const char *note, mr_error *err);
 int request_depth(struct call *call, const char *queue, mr_error *err);
 int request_job(struct call *call, int64_t id, mr_error *err);
+int request_outcome(struct call *call, int64_t id, mr_error *err);
 
 #endif

@@ -385,6 +385,7 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
         worker->channel[0] = '\0';
         worker->registered_at_ms = 0;
         worker->cannot_wait = false; // the next may be another server
+        worker->cannot_report = false;
         worker_count(&worker->counts.reconnects, 1);
         worker_tell(worker, WORKER_DISCONNECTED, NULL, err);
         return;
@@ -568,8 +569,11 @@ int worker_new(const struct worker_options *options, const struct worker_ops *op
         return code;
     }
     worker = calloc(1, sizeof(*worker));
-    if (!worker || !(worker->queue = strdup(options->queue)) ||
-        !(worker->name = strdup(options->name))) {
+    if (!worker) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    pthread_mutex_init(&worker->reports_lock, NULL);
+    if (!(worker->queue = strdup(options->queue)) || !(worker->name = strdup(options->name))) {
         worker_free(worker);
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
@@ -596,6 +600,7 @@ void worker_free(struct worker *worker)
         next = lease->next;
         lease_free(lease);
     }
+    pthread_mutex_destroy(&worker->reports_lock);
     free(worker->queue);
     free(worker->name);
     free(worker);

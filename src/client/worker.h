@@ -14,7 +14,8 @@
 // 5. A refused outcome (bad JSON, say) fails its own job only, with the refusal as its error.
 // 6. A heartbeat tells which jobs were cancelled. The handler is told once of each; what becomes
 //    of it is the handler's word, and the server makes a job cancelled that does not complete.
-// 7. While nothing is to be done the worker registers as waiting and listens; it still looks
+// 7. Reports of progress go out between other calls: see worker_report().
+// 8. While nothing is to be done the worker registers as waiting and listens; it still looks
 //    every WORKER_IDLE_MS, or every poll_ms where it cannot listen.
 // 8. In a queue with a limit of jobs at once a job that waits in here keeps others from running:
 //    no more are held than `slots`, and an outcome is written as soon as it is there.
@@ -30,8 +31,11 @@
 
 struct worker;
 
-#define WORKER_FLUSH_MS 200
-#define WORKER_IDLE_MS  1000
+#define WORKER_FLUSH_MS  200
+#define WORKER_IDLE_MS   1000
+#define WORKER_REPORT_MS 1000
+// The longest note of a report, in bytes; the SQL function has the same limit.
+#define WORKER_NOTE_MAX 1000
 
 // A job in the worker's hands. `job` is borrowed until worker_settle(); `user` is the handler's.
 struct held_job {
@@ -41,6 +45,7 @@ struct held_job {
     bool cancelled; // somebody cancelled it; see cancel below
     bool settled;   // the worker's, like what follows
     struct lease *lease;
+    struct report *report; // of progress; NULL: it has made none
 };
 
 enum worker_event {
@@ -49,6 +54,7 @@ enum worker_event {
     WORKER_UNREACHABLE,  // an attempt to connect failed; err says why
     WORKER_LEASE_LOST,   // a write under a lease was refused; err has the server's words
     WORKER_REFUSED,      // the server refused an outcome; err says why
+    WORKER_UNREPORTED,   // the server refused a report of progress; err says why
     WORKER_FAILED,       // it cannot go on and has stopped; err says why
 };
 
@@ -103,6 +109,15 @@ void worker_advance(struct worker *worker);
 // Makes worker_fd() readable; from any thread or a signal handler. The handler calls it (or
 // worker_advance()) when it has room again without a job having ended.
 void worker_wake(struct worker *worker);
+
+// How far a job is that has not been settled: 0 to 100 percent, and a note or NULL, which is copied
+// and cut at WORKER_NOTE_MAX. From any thread. At most one report of a job is sent in
+// WORKER_REPORT_MS, the newest; what is left when the job is settled goes out before its outcome.
+// Fails with MR_EINVALID (another number, a note that is not UTF-8), MR_ENOMEM; the job is not
+// touched by that, nor by a report that does not arrive.
+int worker_report(struct worker *worker, struct held_job *held, double percent, const char *note);
+// The same behind somebody's back: `arg` knows the worker.
+typedef int report_fn(void *arg, struct held_job *held, double percent, const char *note);
 
 // The job has ended. Moves the content of `outcome` out; the held job is gone afterwards.
 void worker_settle(struct worker *worker, struct held_job *held, struct outcome *outcome);

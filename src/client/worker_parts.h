@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //
 // What the files of the worker share: worker.c claims and decides, worker_write.c writes outcomes
-// and heartbeats. Nobody else includes this.
+// and heartbeats, worker_report.c sends reports of progress. Nobody else includes this.
 
 #ifndef MILLRACE_CLIENT_WORKER_PARTS_H
 #define MILLRACE_CLIENT_WORKER_PARTS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -52,6 +53,11 @@ struct worker {
     int64_t registered_at_ms; // 0: not
     bool cannot_wait;         // the server refused: polling
 
+    // reports of progress
+    pthread_mutex_t reports_lock;
+    struct report *reports; // a job each
+    bool cannot_report;     // the server refused
+
     // the end
     bool stopping;
     bool let_go; // the grace period is over, what ran was released
@@ -69,7 +75,12 @@ int64_t worker_pause(int64_t *pause_ms);
 // Sends the outcomes and heartbeats that are due. True when outcomes went out.
 bool worker_write(struct worker *worker, int64_t now_ms);
 // When worker_write() has something to do again at the latest; 0: when something else happens.
-int64_t worker_write_at(const struct worker *worker);
+int64_t worker_write_at(struct worker *worker);
+// Sends the reports that are due; and when there are some again, 0: when something else happens.
+void worker_send_reports(struct worker *worker, int64_t now_ms);
+int64_t worker_reports_at(struct worker *worker);
+// The job ends: sends what it reported last, if that is wanted, and forgets it.
+void worker_end_report(struct worker *worker, struct held_job *held, int64_t now_ms, bool last);
 // Frees leases of which nothing is left.
 void worker_sweep(struct worker *worker);
 // Writes jobs that still run off as released, the attempt not counted, and drops them.

@@ -405,6 +405,7 @@ bool worker_write(struct worker *worker, int64_t now_ms)
     int count = 0;
     bool any_due = false, wrote = false;
 
+    worker_send_reports(worker, now_ms);
     for (struct lease *lease = worker->leases; lease; lease = lease->next) {
         if (needs_beats(lease) && now_ms >= lease->beat_at_ms) {
             send_beat(worker, lease);
@@ -436,9 +437,9 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
     return a_ms == 0 || b_ms < a_ms ? b_ms : a_ms;
 }
 
-int64_t worker_write_at(const struct worker *worker)
+int64_t worker_write_at(struct worker *worker)
 {
-    int64_t at_ms = 0;
+    int64_t at_ms = worker_reports_at(worker);
 
     for (const struct lease *lease = worker->leases; lease; lease = lease->next) {
         if (needs_beats(lease)) {
@@ -514,6 +515,7 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
 {
     struct lease *lease = held->lease;
 
+    worker_end_report(worker, held, clock_ms(), outcome->kind != OUTCOME_ELSEWHERE);
     held->settled = true;
     lease->open--;
     worker_count(&worker->counts.running, -1);

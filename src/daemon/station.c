@@ -139,6 +139,10 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
     case WORKER_REFUSED:
         log_event(station, LEVEL_WARNING, "worker.refused", held, "an outcome was refused", err);
         return;
+    case WORKER_UNREPORTED:
+        log_event(station, LEVEL_WARNING, "worker.unreported", NULL,
+                  "a report of progress was refused", err);
+        return;
     case WORKER_FAILED:
         log_event(station, LEVEL_ERROR, "worker.gave_up", NULL, "cannot go on", err);
         return;
@@ -266,6 +270,14 @@ static void on_settle(void *arg, struct held_job *held, struct outcome *outcome)
     worker_settle(station->worker, held, outcome);
 }
 
+// From threads of a plugin, too.
+static int on_report(void *arg, struct held_job *held, double percent, const char *note)
+{
+    const struct station *station = arg;
+
+    return worker_report(station->worker, held, percent, note);
+}
+
 static void on_roomier(void *arg)
 {
     struct station *station = arg;
@@ -353,6 +365,7 @@ static int open_handler(struct station *station, const struct handler_options *o
         .loop = loop,
         .settle = on_settle,
         .roomier = on_roomier,
+        .report = on_report,
         .arg = station,
     };
     struct handler_options mine = *options;

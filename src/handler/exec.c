@@ -17,6 +17,8 @@
 // 6. A job that was cancelled is not sent any more. When it is the oldest of a slot its child is
 //    stopped; one that was sent ahead is left alone until then, for the sake of those before it.
 //    An answer to it counts, whenever it comes.
+// 7. A report of progress is no answer and changes nothing of all this. One that is wrong, or about
+//    a job that the child does not have, is left out.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@
 #include "handler/command_line.h"
 #include "handler/handler.h"
 #include "handler/job_text.h"
+#include "handler/report_line.h"
 
 // How much work is sent ahead to a child, and how many jobs at most: with 64 a claim brings so few
 // that a fast child is idle for half of the time.
@@ -678,6 +681,42 @@ static void on_answer(struct slot *slot, int64_t id, struct outcome *outcome, co
     }
 }
 
+// ---- reports of progress ----
+
+static void take_report(struct slot *slot, const struct report_line *line)
+{
+    const struct handler_env *env = &slot->exec->env;
+    // without an id it is about the job that the child is taken to run, if that is known
+    const struct exec_job *job = line->id >= 0       ? slot_find(slot, line->id)
+                                 : slot->spoiled > 0 ? NULL
+                                                     : slot_oldest(slot);
+
+    if (job && job->held) {
+        env->report(env->arg, job->held, line->percent, line->note);
+    }
+}
+
+// False: the line is of another sort.
+static bool on_report(struct slot *slot, const char *text, size_t size)
+{
+    struct report_line line;
+    struct mr_error err;
+    char reason[EXEC_REASON_SIZE + 64];
+
+    switch (report_line_parse(text, size, &line, &err)) {
+    case REPORT_NONE: return false;
+    case REPORT_GOOD:
+        take_report(slot, &line);
+        report_line_done(&line);
+        return true;
+    case REPORT_BAD:
+        snprintf(reason, sizeof(reason), "a report of progress was left out: %s", err.message);
+        child_log(slot->child, reason, strlen(reason));
+        return true;
+    }
+    return false;
+}
+
 static void on_overlong(struct slot *slot, const char *text, size_t size)
 {
     char shown[EXEC_SHOWN_SIZE];
@@ -703,6 +742,8 @@ static void on_line(void *arg, const char *text, size_t size, enum line_end end)
         on_overlong(slot, text, size);
     } else if (answer_parse(text, size, &id, &outcome, &err) == 0) {
         on_answer(slot, id, &outcome, text, size);
+    } else if (on_report(slot, text, size)) {
+        return;
     } else if (end == LINE_WHOLE && slot->status == SLOT_UP) {
         spoil(slot, err.message, text, size);
     }

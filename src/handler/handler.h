@@ -44,6 +44,7 @@ struct handler_env {
     uv_loop_t *loop;
     handler_settle_fn *settle;
     void (*roomier)(void *arg); // room() has grown without a job having ended
+    report_fn *report;          // see worker_report()
     void *arg;
 };
 

@@ -67,6 +67,9 @@ static void run_job(struct pool_work *work, void *thread_state)
     __atomic_store_n(&job->began_us, began_us, __ATOMIC_RELAXED);
     mr__outcome_init(&outcome);
     outcome.cancelled = &job->cancelled;
+    outcome.report = job->plugin->env.report;
+    outcome.report_arg = job->plugin->env.arg;
+    outcome.held = job->held;
     int status = job->plugin->function(job->held->job, &outcome, NULL);
     job->took_us = clock_us() - began_us;
     mr__outcome_end(&outcome, status, &job->outcome);

@@ -4,7 +4,8 @@
 // on its standard input, its exit status decides.
 //
 // A last line of standard output that is an answer (answer.h) counts when the status is 0; one
-// that says failed counts with any status. All other output is for the log.
+// that says failed counts with any status. Lines that report progress (report_line.h) are passed
+// on, wherever they stand. All other output is for the log.
 //
 // Of a process that was told to stop because its job was cancelled, an answer still counts. Its
 // status does not: programs that catch SIGTERM and leave in order say 0, too.
@@ -20,6 +21,7 @@
 #include "handler/command_line.h"
 #include "handler/handler.h"
 #include "handler/job_text.h"
+#include "handler/report_line.h"
 
 #define RUN_ERROR_SIZE (MR_ERROR_MESSAGE_SIZE + 64)
 
@@ -158,11 +160,38 @@ static void on_exited(void *arg, const struct child_end *end)
 
 // ---- meanwhile ----
 
-// Only an object can be an answer, and only as the last line.
+// A report of progress is passed on; false: the line is of another sort.
+static bool on_report(struct run_job *job, const char *text, size_t size)
+{
+    const struct handler_env *env = &job->run->env;
+    struct report_line line;
+    struct mr_error err;
+    char reason[RUN_ERROR_SIZE];
+
+    switch (report_line_parse(text, size, &line, &err)) {
+    case REPORT_NONE: return false;
+    case REPORT_GOOD:
+        if (job->held && (line.id < 0 || line.id == job->held->job->id)) {
+            env->report(env->arg, job->held, line.percent, line.note);
+        }
+        report_line_done(&line);
+        return true;
+    case REPORT_BAD:
+        snprintf(reason, sizeof(reason), "a report of progress was left out: %s", err.message);
+        child_log(job->child, reason, strlen(reason));
+        return true;
+    }
+    return false;
+}
+
+// Only an object can be an answer, and only as the last line; reports are no lines in that sense.
 static void on_line(void *arg, const char *text, size_t size, enum line_end end)
 {
     struct run_job *job = arg;
 
+    if (size && text[0] == '{' && end != LINE_CUT && on_report(job, text, size)) {
+        return;
+    }
     if (job->last.len) {
         child_log(job->child, job->last.data, job->last.len);
         buf_done(&job->last);

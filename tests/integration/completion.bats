@@ -64,6 +64,7 @@ offers()
     offers '--older-than' dead purge mail --old
     offers '--kind' dead replay --queue mail --k
     offers '--dsn --help --json --reason' cancel 1 --
+    offers '--dsn --help --json --timeout' wait 1 --
     offers '--after --count --dsn --help --json --timezone' cron next --
     # The value of an option is not an argument.
     offers 'images mail main\ hall' dead list --kind letter ''
@@ -80,6 +81,7 @@ offers()
     offers '' pause mail ''
     offers '' job ''
     offers '' cancel ''
+    offers '' wait ''
 }
 
 @test "schedules, where the database answers" {

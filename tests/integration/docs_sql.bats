@@ -57,6 +57,14 @@ page_matches()
     page_matches "$MR_ROOT/docs/backpressure.md"
 }
 
+@test "docs/progress.md prints what it says" {
+    page_matches "$MR_ROOT/docs/progress.md"
+    local word
+    for word in progress outcome complete job; do
+        parts commands "$MR_ROOT/docs/progress.md" | grep -q "millrace\.$word("
+    done
+}
+
 @test "docs/schedules.md prints what it says" {
     page_matches "$MR_ROOT/docs/schedules.md"
 }

@@ -49,6 +49,14 @@ teardown_file()
     "$DRIVER" hears_of_cancelled replies_with_cancelled worker_is_cancelled worker_withdraws_cancelled
 }
 
+@test "progress: reported by a call or by a handler, seldom and the newest" {
+    "$DRIVER" reports worker_reports worker_reports_badly
+}
+
+@test "waiting for the end of a job" {
+    "$DRIVER" waits waits_through_trouble waits_wrapped
+}
+
 @test "a lost lease is MR_ELEASE and changes nothing" {
     "$DRIVER" loses_its_lease
 }

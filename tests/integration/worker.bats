@@ -66,3 +66,12 @@ teardown_file()
     "$DRIVER" limited
     "$DRIVER" rated
 }
+
+@test "reports of progress: seldom, the newest, and none behind the outcome" {
+    "$DRIVER" reports_in_turn
+    "$DRIVER" reports_without_a_lease
+}
+
+@test "reports that the server refuses cost the job nothing" {
+    MR_TEST_ROLE_DSN="host=$PGHOST port=$PGPORT user=clerk dbname=$PGDATABASE" "$DRIVER" reports_refused
+}

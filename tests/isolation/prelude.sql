@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -92,6 +92,19 @@ begin
     when 'release' then return millrace.release_at(at(p_at), v_lease, null);
     when 'heartbeat' then return (millrace.heartbeat_at(at(p_at), v_lease, null)).lease_until > at(p_at);
   end case;
+exception
+  when sqlstate 'MR001' then
+    return 'MR001';
+end $$;
+
+-- Reports progress of the first job of a worker's newest lease.
+create function report_one(p_who text, p_at numeric, p_percent int) returns text language plpgsql as $$
+declare
+  v_lease text := (select lease from note where who = p_who order by ctid desc limit 1);
+  v_id    bigint := (select (coalesce(k.job_ids, k.positions))[1] from millrace.claim k where k.token::text = split_part(v_lease, '.', 4));
+begin
+  perform millrace.progress_at(at(p_at), v_lease, v_id, p_percent, null);
+  return 'reported';
 exception
   when sqlstate 'MR001' then
     return 'MR001';

@@ -11,6 +11,7 @@ insert into t.public_function values
   ('millrace_reader',   'stats',            'millrace.stats()'),
   ('millrace_reader',   'health',           'millrace.health()'),
   ('millrace_reader',   'job',              'millrace.job(t.job())'),
+  ('millrace_reader',   'outcome',          'millrace.outcome(t.job())'),
   ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),
   ('millrace_reader',   'cron_next',        'millrace.cron_next(''@daily'')'),
   ('millrace_producer', 'enqueue',          'millrace.enqueue(''k'')'),
@@ -25,6 +26,7 @@ insert into t.public_function values
   ('millrace_worker',   'requeue',          'millrace.requeue(t.lease(), t.held())'),
   ('millrace_worker',   'release',          'millrace.release(t.lease())'),
   ('millrace_worker',   'heartbeat',        'millrace.heartbeat(t.lease())'),
+  ('millrace_worker',   'progress',         'millrace.progress(t.lease(), t.held(), 50)'),
   ('millrace_worker',   'wait_channel',     'millrace.wait_channel(''default'', ''w'')'),
   ('millrace_worker',   'maintain',         'millrace.maintain()'),
   ('millrace_admin',    'set_queue',        'millrace.set_queue(''default'', ''{}'')'),
@@ -226,6 +228,7 @@ select is(array(select i.inhrelid::regclass::text from pg_inherits i where i.inh
           array(select 'millrace.job_' || x from (select generate_series(0, 15)::text as x union all select 'parked') s order by 1), 'job has sixteen leaves and the parked one');
 select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.claim'::regclass), 17::bigint, 'claim too');
 select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.result'::regclass), 16::bigint, 'result has sixteen');
+select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.report'::regclass), 16::bigint, 'report, too');
 select is((select count(*) from pg_inherits i where i.inhparent = 'millrace.tally'::regclass), 16::bigint, 'tally too');
 select is((select a.attname::text from pg_attribute a where a.attrelid = 'millrace.job'::regclass and a.attnum = 1), 'xid', 'xid is the first column of job');
 select is((select min(a.attname::text) from pg_inherits i join pg_attribute a on a.attrelid = i.inhrelid and a.attnum = 1 where i.inhparent = 'millrace.job'::regclass having count(distinct a.attname) = 1), 'xid', 'in every leaf');
@@ -247,8 +250,8 @@ select is((select count(*) filter (where c.reloptions @> '{autovacuum_vacuum_ins
              from pg_class c
              left join pg_class t on t.oid = c.reltoastrelid
             where c.relnamespace = 'millrace'::regnamespace
-              and c.relname ~ '^(job|claim|result|tally)_\d+$'
-              and c.relkind = 'r'), 64::bigint, 'autovacuum leaves the ring alone');
+              and c.relname ~ '^(job|claim|result|report|tally)_\d+$'
+              and c.relkind = 'r'), 80::bigint, 'autovacuum leaves the ring alone');
 select is((select count(*)
              from pg_attribute a
              join pg_class c on c.oid = a.attrelid

@@ -28,7 +28,7 @@ as $$
                                group by 1) r), '{}')
     from pg_stat_xact_user_tables s
    where s.schemaname = 'millrace'
-     and s.relname ~ '^(job|claim|delayed|dead|tally|result|archive|started)_'
+     and s.relname ~ '^(job|claim|delayed|dead|tally|result|report|archive|started)_'
 $$;
 -- What one statement added to them.
 create function t.cost(p_sql text)
@@ -84,7 +84,9 @@ select millrace.complete(t.lease('warm2'), (t.ids('warm2'))[1:1]), millrace.fail
        (millrace.heartbeat(t.lease('warm2'))).lease_until, millrace.complete(t.lease('warm2')), millrace.depth('q'), (select count(*) from millrace.stats('q'))
 \gset
 insert into t.got select 'warm3', 1, c.* from millrace.claim('q') c;
-select millrace.complete(t.lease('warm3')), millrace.job((t.ids('warm3'))[1]) ->> 'status' as status
+select millrace.progress(t.lease('warm3'), (t.ids('warm3'))[1], 50)
+\gset
+select millrace.complete(t.lease('warm3')), millrace.job((t.ids('warm3'))[1]) ->> 'status' as status, (millrace.outcome((t.ids('warm3'))[1])).status as ended
 \gset
 select count(*) from millrace.enqueue_many('k', array['{}', '{}']::jsonb[], 'q')
 \gset
@@ -143,10 +145,16 @@ select t.cheap(t.cost($$ select millrace.fail(t.lease('b2'), (t.ids('b2'))[2], '
 select t.cheap(t.cost($$ select millrace.release(t.lease('b2'), (t.ids('b2'))[3:3]) $$), '{"job": 3, "claim": 5}', 'release');
 select t.cheap(t.cost($$ select millrace.requeue(t.lease('b2'), (t.ids('b2'))[4]) $$), '{"job": 3, "claim": 5}', 'requeue');
 select t.cheap(t.cost($$ select millrace.heartbeat(t.lease('b2')) $$), '{"job": 0, "claim": 3}', 'heartbeat');
+select t.cheap(t.cost($$ select millrace.progress(t.lease('b2'), (t.ids('b2'))[6], 50) $$), '{"job": 0, "claim": 3, "report": 0}', 'progress');
 select t.cheap(t.cost($$ select millrace.finish(t.lease('b2'), jsonb_build_array(jsonb_build_object('id', (t.ids('b2'))[5], 'outcome', 'completed'))) $$), '{"job": 0, "claim": 5}', 'finish');
 select t.cheap(t.cost($$ select millrace.finish(t.lease('b2'), (select jsonb_agg(jsonb_build_object('id', i, 'outcome', case when ord > 10 then 'completed' else 'failed' end))
                                                                       from unnest((t.ids('b2'))[21:60]) with ordinality u(i, ord))) $$), '{"job": 30, "claim": 5}', 'finish of forty, ten of them failed');
 select t.cheap(t.cost($$ select millrace.job((t.ids('b2'))[6]) $$), '{"job": 8, "claim": 200, "delayed": 2}', 'job: a story');
+select t.cheap(t.cost($$ select millrace.outcome((t.ids('b2'))[6]) $$), '{"job": 4, "claim": 200, "delayed": 0, "result": 1, "report": 2}', 'outcome: a look');
+select count(millrace.progress(t.lease('b3'), (t.ids('b3'))[1], 50, 'note ' || i)) from generate_series(1, 3000) i
+\gset
+select t.cheap(t.cost($$ select millrace.job((t.ids('b3'))[1]) $$), '{"job": 8, "claim": 200, "report": 4}', 'job: a story with thousands of reports');
+select t.cheap(t.cost($$ select millrace.outcome((t.ids('b3'))[1]) $$), '{"job": 6, "claim": 200, "report": 2}', 'outcome: a look at it');
 select t.cheap(t.cost($$ select millrace.enqueue('k', queue => 'q') $$), '{"job": 0, "claim": 0, "delayed": 0}', 'enqueue');
 select t.cheap(t.cost($$ select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'q') $$), '{"job": 0, "claim": 0}', 'enqueue_many');
 -- Depth: each job is counted once; from then on the depth costs what came since.

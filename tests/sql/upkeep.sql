@@ -10,7 +10,7 @@ create function t.leaf_bytes(p_seg int)
 returns bigint
 language sql
 as $$
-  select sum(pg_relation_size(format('millrace.%s_%s', l, p_seg % 16)::regclass))::bigint from unnest(array['job', 'claim', 'result', 'tally']) l
+  select sum(pg_relation_size(format('millrace.%s_%s', l, p_seg % 16)::regclass))::bigint from unnest(array['job', 'claim', 'result', 'report', 'tally']) l
 $$;
 create function t.plain(p_now timestamptz, p_queue text, p_delay interval, p_kind text = 'k', p_attempts int = null)
 returns bigint

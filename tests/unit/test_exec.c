@@ -509,6 +509,63 @@ static void everything_is_dropped_and_closed_at_once(void **state)
     trial_close(&trial);
 }
 
+// ---- reports of progress ----
+
+static void reports_are_no_answers(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC,
+               SCRIPT("far) echo \"{\\\"id\\\":$id,\\\"progress\\\":10}\"\n"
+                      "  echo \"{\\\"progress\\\":40.5,\\\"note\\\":\\\"page 2\\\"}\"\n"
+                      "  answer ;;\n"
+                      "only) echo \"{\\\"id\\\":$id,\\\"progress\\\":99}\"; exit 0 ;;\n"),
+               1, 0);
+    trial_start(&trial, 1, "far");
+    trial_wait(&trial);
+    trial_expect_part(&trial, 1, "\"outcome\":\"completed\",\"result\":");
+    assert_int_equal(trial.jobs[1].reports, 2);
+    assert_string_equal(trial.jobs[1].report, "40.5 page 2");
+    trial_start(&trial, 2, "only");
+    trial_wait(&trial);
+    assert_string_equal(trial.jobs[2].report, "99 -");
+    trial_expect_part(&trial, 2, "handler exited with status 0 while it ran the job");
+    trial_close(&trial);
+}
+
+// Nonsense costs the report, not the job.
+static void bad_reports_are_left_out(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC,
+               SCRIPT("far) echo \"{\\\"id\\\":$id,\\\"progress\\\":101}\"\n"
+                      "  echo \"{\\\"id\\\":$id,\\\"progress\\\":\\\"half\\\"}\"\n"
+                      "  echo \"{\\\"id\\\":$id,\\\"progress\\\":5,\\\"note\\\":[]}\"\n"
+                      "  echo \"{\\\"id\\\":12345,\\\"progress\\\":5}\"\n"
+                      "  answer ;;\n"),
+               1, 0);
+    trial_start(&trial, 1, "far");
+    trial_wait(&trial);
+    trial_expect_part(&trial, 1, "\"outcome\":\"completed\",\"result\":");
+    assert_int_equal(trial.jobs[1].reports, 0);
+    assert_int_equal(trial_log_count(&trial, "a report of progress was left out"), 3);
+    trial_close(&trial);
+}
+
+// A line that is an answer and a report is neither.
+static void a_report_with_an_outcome_is_garbage(void **state)
+{
+    (void)state;
+    trial_open(&trial, HANDLER_EXEC,
+               SCRIPT("both) echo \"{\\\"id\\\":$id,\\\"progress\\\":10,"
+                      "\\\"outcome\\\":\\\"completed\\\"}\" ;;\n"),
+               1, 0);
+    trial_start(&trial, 1, "both");
+    trial_wait(&trial);
+    trial_expect_part(&trial, 1, "unknown key \\\"progress\\\"");
+    assert_int_equal(trial.jobs[1].reports, 0);
+    trial_close(&trial);
+}
+
 // ---- cancelling ----
 
 #define CANCELLED(id) "{\"id\":" #id ",\"outcome\":\"failed\",\"error\":\"cancelled\"}"
@@ -717,6 +774,9 @@ int main(void)
         cmocka_unit_test(dropping_what_it_has_not_begun_ignores_the_answer),
         cmocka_unit_test(dropping_what_still_waits),
         cmocka_unit_test(everything_is_dropped_and_closed_at_once),
+        cmocka_unit_test(reports_are_no_answers),
+        cmocka_unit_test(bad_reports_are_left_out),
+        cmocka_unit_test(a_report_with_an_outcome_is_garbage),
         cmocka_unit_test(cancelling_what_it_runs_ends_the_child),
         cmocka_unit_test(cancelling_what_was_sent_ahead_waits_for_its_turn),
         cmocka_unit_test(cancelling_what_still_waits),

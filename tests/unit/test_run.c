@@ -175,6 +175,48 @@ static void output_is_bounded(void **state)
     trial_close(&trial);
 }
 
+// ---- reports of progress ----
+
+static void lines_may_report_progress(void **state)
+{
+    static const struct {
+        const char *name, *script, *entry, *report;
+        int reports;
+    } scripts[] = {
+        {"a", "echo '{\"progress\":10}'; echo '{\"progress\":20,\"note\":\"two\"}'", COMPLETED(1),
+         "20 two", 2},
+        {"b", "echo '{\"progress\":10}'; echo '{\"result\":5}'; echo '{\"progress\":100}'",
+         "{\"id\":2,\"outcome\":\"completed\",\"result\":5}", "100 -", 2},
+        {"c", "echo '{\"id\":3,\"progress\":1e1}'; exit 1", FAILED(3, "exited with status 1"),
+         "10 -", 1},
+        // of another job, out of bounds, with a key of another sort, not JSON
+        {"d", "echo '{\"id\":3,\"progress\":10}'", COMPLETED(4), "", 0},
+        {"e", "echo '{\"progress\":100.5}'; echo '{\"progress\":null}'", COMPLETED(5), "", 0},
+        {"f", "echo '{\"progress\":10,\"file\":\"x\"}'", COMPLETED(6), "", 0},
+        {"g", "printf '{\"progress\":10,\"note\":\"\\377\"}\\n'", COMPLETED(7), "", 0},
+        {"h", "echo '{\"progress\":10,\"note\":\"\\ud800\"}'", COMPLETED(8), "", 0},
+    };
+
+    (void)state;
+    trial_open(&trial, HANDLER_RUN, "bash -c 'cd %s && . ./\"$1\"' sh {args.do}", 1, 0);
+    for (int i = 0; i < (int)(sizeof(scripts) / sizeof(scripts[0])); i++) {
+        trial_write_file(&trial, scripts[i].name, scripts[i].script);
+        try_one(i + 1, scripts[i].name);
+        trial_expect(&trial, i + 1, scripts[i].entry);
+        assert_int_equal(trial.jobs[i + 1].reports, scripts[i].reports);
+        assert_string_equal(trial.jobs[i + 1].report, scripts[i].report);
+    }
+    assert_int_equal(trial_log_count(&trial, "{\"progress\":10} (worker=trial job=1)"), 0);
+    assert_int_equal(trial_log_count(&trial, "was left out: \"progress\" is not a number from 0 to "
+                                             "100 (worker=trial job=5)"),
+                     1);
+    assert_int_equal(trial_log_count(&trial, "\"file\":\"x\"} (worker=trial job=6)"), 1);
+    assert_int_equal(trial_log_count(&trial, "was left out: \"note\" is not a text (worker=trial "
+                                             "job=8)"),
+                     1);
+    trial_close(&trial);
+}
+
 // ---- time ----
 
 static void a_hung_process_is_killed(void **state)
@@ -296,6 +338,7 @@ int main(void)
         cmocka_unit_test(a_value_that_is_missing_ends_the_job),
         cmocka_unit_test(the_last_line_may_be_an_answer),
         cmocka_unit_test(output_is_bounded),
+        cmocka_unit_test(lines_may_report_progress),
         cmocka_unit_test(a_hung_process_is_killed),
         cmocka_unit_test(a_process_that_ignores_sigterm_is_killed),
         cmocka_unit_test(a_dropped_job_is_stopped),

@@ -35,6 +35,17 @@ static void on_settle(void *arg, struct held_job *held, struct outcome *outcome)
     job->order = ++trial->settled;
 }
 
+static int on_report(void *arg, struct held_job *held, double percent, const char *note)
+{
+    struct trial *trial = arg;
+    struct trial_job *job = &trial->jobs[held->job->id];
+
+    assert_null(job->entry);
+    job->reports++;
+    snprintf(job->report, sizeof(job->report), "%g %s", percent, note ? note : "-");
+    return 0;
+}
+
 static void on_roomier(void *arg)
 {
     struct trial *trial = arg;
@@ -348,7 +359,12 @@ void trial_open(struct trial *trial, enum handler_kind kind, const char *target,
 {
     const struct handler_ops *ops = kind == HANDLER_EXEC ? &handler_exec : &handler_run;
     const struct handler_env env = {
-        .loop = &trial->loop, .settle = on_settle, .roomier = on_roomier, .arg = trial};
+        .loop = &trial->loop,
+        .settle = on_settle,
+        .roomier = on_roomier,
+        .report = on_report,
+        .arg = trial,
+    };
     struct mr_error err = {0};
 
     memset(trial, 0, sizeof(*trial));

@@ -24,8 +24,10 @@ struct trial_job {
     mr_claimed_job about;
     struct held_job held;
     char *args;
-    char *entry; // of finish(), once settled
-    int order;   // among the settled
+    char *entry;      // of finish(), once settled
+    int order;        // among the settled
+    int reports;      // of progress
+    char report[256]; // the last one, "40 a note"; the note is "-" where there was none
 };
 
 struct trial {

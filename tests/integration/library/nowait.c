@@ -91,6 +91,7 @@ static void every_call(void)
         ids[i] = mr_batch_job(batch, i)->id;
     }
     CHECK_OK(mr_send_heartbeat(conn, lease, 60000, &err));
+    CHECK_OK(mr_send_progress(conn, lease, ids[0], 50, "half", &err));
     CHECK_OK(mr_send_fail(conn, lease, ids[0], "no", 0, 1, NULL, 0, &err));
     CHECK_OK(mr_send_fail(conn, lease, ids[1], "later", 3600000, 0, "s", 1, &err));
     CHECK_OK(
@@ -100,6 +101,7 @@ static void every_call(void)
     CHECK_OK(mr_send_complete(conn, lease, NULL, 0, "1", &err));
     CHECK_OK(mr_send_claim(conn, &options, &err));
     CHECK(await_number(conn, MR_CALL_HEARTBEAT) > mr_batch_job(batch, 0)->lease_until_us);
+    CHECK_NUMBER(await_number(conn, MR_CALL_PROGRESS), 0);
     CHECK_NUMBER(await_number(conn, MR_CALL_FAIL), 1);
     CHECK_NUMBER(await_number(conn, MR_CALL_FAIL), 0);
     CHECK_NUMBER(await_number(conn, MR_CALL_REQUEUE), ids[2]);
@@ -182,6 +184,7 @@ static void wrong_requests(void)
     CHECK_CODE(mr_send_requeue(conn, NULL, 1, NULL, NULL, 0, NULL, 0, &err), MR_EUSAGE);
     CHECK_CODE(mr_send_release(conn, "l", NULL, 1, &err), MR_EUSAGE);
     CHECK_CODE(mr_send_heartbeat(conn, "l", -1, &err), MR_EUSAGE);
+    CHECK_CODE(mr_send_progress(conn, NULL, 1, 50, NULL, &err), MR_EUSAGE);
     CHECK_CODE(mr_advance(NULL, &err), MR_EUSAGE);
     CHECK_NUMBER(mr_fd(NULL), -1);
     mr_reply_free(NULL);

@@ -17,7 +17,10 @@ select lease, id from millrace.claim(:'q', 'w', 1) \gset
 :note
 select millrace.job(:id) ->> 'status' = 'running' as passed_job;
 select (millrace.heartbeat(:'lease', '20 minutes')).lease_until > now() + interval '15 minutes' as passed_heartbeat;
+select millrace.progress(:'lease', :id, 40, 'going');
+select (millrace.job(:id) ->> 'progress')::real = 40 as passed_progress;
 select millrace.complete(:'lease', array[:id]::bigint[], '{"ok": true}') = 1 as passed_complete;
+select status = 'completed' and result = '{"ok": true}' as passed_outcome from millrace.outcome(:id);
 :note
 select millrace.job_by_ref(:'q', 'one') ->> 'status' = 'completed' as passed_job_by_ref;
 -- Jobs that end in every way there is.

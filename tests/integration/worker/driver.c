@@ -477,6 +477,81 @@ static void cancelled_once(struct trial *trial)
     CHECK(strcmp(status_of(trial, ids[2]), "completed") == 0);
 }
 
+// The percents that a job has reported, in order.
+static const char *reports_of(const struct trial *trial, int64_t id)
+{
+    char statement[200];
+
+    snprintf(statement, sizeof(statement),
+             "select string_agg(r.percent_done::text, ' ' order by r.reported_at)"
+             " from millrace.report r where r.job_id = %lld",
+             (long long)id);
+    return ask(trial, statement);
+}
+
+static void report(struct trial *trial, double percent)
+{
+    CHECK(worker_report(trial->worker, trial->held[0], percent, NULL) == 0);
+}
+
+// One at once, the newest of the next second after it, and the last before the outcome.
+static void reports_in_turn(struct trial *trial)
+{
+    open_trial(trial, (struct worker_options){.batch = 1});
+    enqueue(trial, 1);
+    TURN_UNTIL(trial, trial->held_count == 1);
+    trial->room = 0;
+    int64_t id = trial->held[0]->job->id, began_ms = clock_ms();
+    report(trial, 10);
+    TURN_UNTIL(trial, strcmp(reports_of(trial, id), "10") == 0);
+    report(trial, 20);
+    report(trial, 30);
+    TURN_UNTIL(trial, strcmp(reports_of(trial, id), "10 30") == 0);
+    CHECK(clock_ms() - began_ms >= WORKER_REPORT_MS);
+    report(trial, 98);
+    report(trial, 99);
+    settle(trial, 0);
+    TURN_UNTIL(trial, !trial->worker->leases);
+    CHECK(counts_of(trial).completed == 1 && trial->events[WORKER_UNREPORTED] == 0);
+    CHECK(strcmp(reports_of(trial, id), "10 30 99") == 0);
+    CHECK(strcmp(status_of(trial, id), "completed") == 0);
+}
+
+// Nothing is written under a lease that is void, and nobody is told of it but by the heartbeat.
+static void reports_without_a_lease(struct trial *trial)
+{
+    open_trial(trial, (struct worker_options){.batch = 1, .lease_ms = 600});
+    enqueue(trial, 1);
+    TURN_UNTIL(trial, trial->held_count == 1);
+    trial->room = 0;
+    int64_t id = trial->held[0]->job->id;
+    ask(trial, "update millrace.claim set token = gen_random_uuid() where status = 'r'");
+    report(trial, 10);
+    TURN_UNTIL(trial, trial->dropped == 1);
+    report(trial, 20);
+    settle(trial, 0);
+    TURN_UNTIL(trial, !trial->worker->leases);
+    CHECK(counts_of(trial).lost == 1 && trial->events[WORKER_UNREPORTED] == 0);
+    CHECK(strcmp(reports_of(trial, id), "") == 0);
+}
+
+// The server does not take them: told once, and not asked again. The job is none the worse.
+static void reports_refused(struct trial *trial)
+{
+    open_trial(trial, (struct worker_options){.dsn = getenv("MR_TEST_ROLE_DSN"), .batch = 1});
+    ask(trial, "revoke execute on function millrace.progress from millrace_worker");
+    enqueue(trial, 1);
+    TURN_UNTIL(trial, trial->held_count == 1);
+    trial->room = 0;
+    report(trial, 10);
+    TURN_UNTIL(trial, trial->events[WORKER_UNREPORTED] == 1);
+    report(trial, 20);
+    settle(trial, 0);
+    TURN_UNTIL(trial, !trial->worker->leases);
+    CHECK(counts_of(trial).completed == 1 && trial->events[WORKER_UNREPORTED] == 1);
+    ask(trial, "grant execute on function millrace.progress to millrace_worker");
+}
+
 static const struct {
     const char *name;
     void (*run)(struct trial *trial);
@@ -494,6 +569,9 @@ static const struct {
     {"cancelled_once", cancelled_once},
     {"limited", limited},
     {"rated", rated},
+    {"reports_in_turn", reports_in_turn},
+    {"reports_without_a_lease", reports_without_a_lease},
+    {"reports_refused", reports_refused},
 };
 
 int main(int argc, char **argv)
