@@ -24,6 +24,7 @@ static const struct {
 } features[] = {
     {"plain", "{}", "{}", 0},
     {"unique", "{}", "{\"unique_key\": \"key-{n}\"}", 0.2},
+    {"batch", "{}", "{\"batch\": 1}", 0.2},
 };
 
 enum {
@@ -51,6 +52,7 @@ void item_features(bool small)
     db_create("bench_features");
     PGconn *conn = db_open("bench_features");
     rival_millrace.prepare(conn);
+    db_run(conn, "select millrace.batch_begin()");
     for (size_t i = 0; i < FEATURE_COUNT; i++)
         db_run(conn, "select millrace.set_queue('%s', '%s')", features[i].name,
                features[i].settings);

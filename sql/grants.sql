@@ -15,8 +15,10 @@ begin
       from (values
         ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'health'),
         ('millrace_reader',   'job'), ('millrace_reader', 'outcome'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
+        ('millrace_reader',   'batch'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
+        ('millrace_producer', 'batch_begin'), ('millrace_producer', 'batch_add'), ('millrace_producer', 'batch_seal'), ('millrace_producer', 'depend'),
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'complete'),
         ('millrace_worker',   'complete_many'),
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
@@ -33,6 +35,6 @@ begin
   loop
     execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
   end loop;
-  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.schema_migration,
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.batches, millrace.schema_migration,
                   millrace.schema_functions to millrace_reader;
 end $$;

@@ -7,7 +7,9 @@
 -- (on_conflict ignore), or with the new args and time where it still waits (replace). unique_for: the key is held so long after completion.
 -- Waits for a transaction that enqueues the same key. ordering_key is refused by this version (0A000).
 -- A queue that has reached its depth_limit takes no more, for later neither: the job goes to its overflow, or is refused.
--- Errors: 22023 bad argument, MR002 queue full, MR004 restored schema. Nothing is written then.
+-- batch: the job is a member of it (see batch_begin). depends_on: jobs, 1,000 at most, that have to complete before it; it is cancelled when one of them
+-- ends in another way.
+-- Errors: 22023 bad argument or a sealed batch, MR002 queue full, MR003 unknown batch or need, MR004 restored schema. Nothing is written then.
 create or replace function millrace.enqueue(
   kind text,
   args jsonb = '{}',
@@ -26,7 +28,9 @@ create or replace function millrace.enqueue(
   state bytea = null,
   blob bytea = null,
   on_conflict text = 'ignore',
-  unique_for interval = null)
+  unique_for interval = null,
+  batch bigint = null,
+  depends_on bigint[] = null)
 returns bigint
 language plpgsql
 volatile
@@ -39,7 +43,7 @@ set jit = off
 as $$
 begin
   return millrace.enqueue_at(clock_timestamp(), kind, args, queue, priority, run_at, delay, unique_key, ordering_key, tenant, ref,
-                             max_attempts, timeout, expires_in, meta, state, blob, null, on_conflict, unique_for);
+                             max_attempts, timeout, expires_in, meta, state, blob, null, on_conflict, unique_for, batch, depends_on);
 end $$;
-comment on function millrace.enqueue(text, jsonb, text, int, timestamptz, interval, text, text, text, text, int, interval, interval, jsonb, bytea, bytea, text, interval) is
+comment on function millrace.enqueue(text, jsonb, text, int, timestamptz, interval, text, text, text, text, int, interval, interval, jsonb, bytea, bytea, text, interval, bigint, bigint[]) is
   'enqueues a job in the caller''s transaction';

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- All upkeep: rotate, promote, schedule, rescue, count, pulse, dead, archive, tick, compact, retire, clean. Safe anywhere, any time, any number at once. Call it
+-- All upkeep: rotate, promote, schedule, rescue, batch, depend, count, pulse, dead, archive, tick, compact, retire, clean. Safe anywhere, any time, any number at once. Call it
 -- outside of a transaction block, about once a second. Returns what each duty did. A duty that fails warns and leaves the others alone.
 create or replace function millrace.maintain()
 returns setof millrace.duty_done

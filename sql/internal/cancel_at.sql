@@ -20,6 +20,10 @@ begin
       v_pos := millrace.job_append(p_now, v_later.job);
       perform millrace.mark_make(p_now, millrace.lane_for((v_later.job).lane, v_pos), v_pos, p_id, 'k', p_reason);
       perform millrace.job_ended_alone(p_now, v_later.job, 'k');
+      if v_later.why = 'w' then
+        delete from millrace.dependency d where d.job_id = p_id;
+        perform setval('millrace.depend_seen', millrace.epoch_ms(p_now));
+      end if;
       return 'cancelled';
     end if;
     v_job := millrace.job_newest(p_id);

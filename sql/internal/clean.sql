@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
--- parked leases that ended, of old figures and starts; forgets marks and keys that have nothing to say any more. Without VACUUM, because vacuum may be
--- stuck.
+-- parked leases that ended, of old figures and starts; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
+-- may be stuck.
 create or replace function millrace.clean(p_now timestamptz)
 returns bigint
 language plpgsql
@@ -9,7 +9,8 @@ as $$
 declare
   v_leaf record;
   v_gone boolean;
-  v_n    bigint := millrace.unpark(p_now) + millrace.marks_forget(p_now) + millrace.unique_forget(p_now);
+  v_n    bigint := millrace.unpark(p_now) + millrace.marks_forget(p_now) + millrace.unique_forget(p_now) + millrace.batches_forget(p_now)
+                   + millrace.depends_forget(p_now);
 begin
   for v_leaf in
     select c.relname, p.relname as parent

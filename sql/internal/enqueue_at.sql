@@ -4,7 +4,8 @@ create or replace function millrace.enqueue_at(p_now timestamptz, p_kind text, p
                                                p_run_at timestamptz, p_delay interval, p_unique_key text, p_ordering_key text,
                                                p_tenant text, p_ref text, p_max_attempts int, p_timeout interval,
                                                p_expires_in interval, p_meta jsonb, p_state bytea, p_blob bytea, p_source text,
-                                               p_on_conflict text = 'ignore', p_unique_for interval = null)
+                                               p_on_conflict text = 'ignore', p_unique_for interval = null, p_batch bigint = null,
+                                               p_depends_on bigint[] = null)
 returns bigint
 language plpgsql
 as $$
@@ -13,6 +14,7 @@ declare
   v_job   millrace.job;
   v_due   timestamptz := coalesce(p_run_at, p_now + p_delay);
   v_first bigint;
+  v_waits boolean;
 begin
   perform millrace.at_home();
   perform millrace.check_job('', p_kind, p_args, p_queue, p_priority, p_run_at, p_delay, p_unique_key, p_ordering_key, p_tenant, p_ref,
@@ -33,17 +35,21 @@ begin
       return v_first;
     end if;
   end if;
+  if p_batch is not null or p_depends_on is not null then
+    perform millrace.batch_enter('', p_batch, 1) where p_batch is not null;
+    v_waits := millrace.depend_note(p_now, '', v_job.job_id, p_depends_on, null);
+  end if;
   v_job.lane := (v_queue.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_job.lane);
   v_job.attempts_limit := coalesce(p_max_attempts, (select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind),
                                    v_queue.attempts_limit);
-  if v_due > p_now then
+  if v_due > p_now or v_waits then
     v_job.created_at := p_now;
     v_job.attempt := 1;
     v_job.lost := 0;
     v_job.job_kind := p_kind;
     v_job.payload_args := p_args;
-    v_job.stale_at := v_due + p_expires_in;
+    v_job.stale_at := coalesce(v_due, p_now) + p_expires_in;
     v_job.run_limit := p_timeout;
     v_job.payload_meta := p_meta;
     v_job.payload_state := p_state;
@@ -52,12 +58,17 @@ begin
     v_job.job_ref := p_ref;
     v_job.job_source := p_source;
     v_job.unique_name := p_unique_key;
-    perform millrace.job_delay(p_now, v_job, v_due, 's');
+    v_job.batch_id := p_batch;
+    if v_waits then
+      perform millrace.job_set_aside(p_now, v_job, 'w', v_due);
+    else
+      perform millrace.job_delay(p_now, v_job, v_due, 's');
+    end if;
   else
     insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                              payload_state, payload_blob, job_tenant, job_ref, job_source, unique_name)
+                              payload_state, payload_blob, job_tenant, job_ref, job_source, unique_name, batch_id)
     values (v_job.job_id, v_job.job_id, p_now, v_job.lane + (v_job.job_id >> 5) % v_queue.part_count, v_job.attempts_limit, p_kind, p_args,
-            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_unique_key);
+            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_unique_key, p_batch);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;
   return v_job.job_id;

@@ -1,18 +1,20 @@
 -- SPDX-License-Identifier: PostgreSQL
--- enqueue_jobs with the time as an argument.
-create or replace function millrace.enqueue_jobs_at(p_now timestamptz, p_jobs jsonb)
+-- enqueue_jobs with the time as an argument. p_batch: the batch of all of them.
+create or replace function millrace.enqueue_jobs_at(p_now timestamptz, p_jobs jsonb, p_batch bigint = null)
 returns setof bigint
 language plpgsql
 as $$
 declare
   c_options constant text[] := array['kind', 'args', 'queue', 'priority', 'run_at', 'delay', 'unique_key', 'ordering_key', 'tenant', 'ref',
-                                     'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob', 'on_conflict', 'unique_for'];
+                                     'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob', 'on_conflict', 'unique_for', 'batch', 'depends_on'];
   v_bad record;
   v_one record;
   v_ids bigint[];       -- where some have a unique_key: the id of each, and whether it is another job's
   v_old boolean[];
   v_said int[];         -- and whose args and time it gets
   v_limited boolean := false;
+  v_waits boolean[];    -- whether it has to wait for others
+  v_some record;        -- which features they use
 begin
   perform millrace.at_home();
   if p_jobs is null or jsonb_typeof(p_jobs) <> 'array' then
@@ -28,7 +30,7 @@ begin
     left join lateral (select o.key as option, case when o.key = any (c_options) then jsonb_typeof(o.value) end as shape
                          from jsonb_each(case when jsonb_typeof(e.job) = 'object' then e.job else '{}' end) o
                         where o.key <> all (c_options)
-                           or (jsonb_typeof(o.value) in ('object', 'array') and o.key not in ('args', 'meta'))
+                           or (jsonb_typeof(o.value) in ('object', 'array') and o.key not in ('args', 'meta', 'depends_on'))
                         limit 1) k on true
    where jsonb_typeof(e.job) <> 'object'
       or k.option is not null
@@ -36,7 +38,7 @@ begin
    limit 1;
   if v_bad.shape is not null then
     perform millrace.refuse(format('job %s: %s must not be an %s', v_bad.ord, v_bad.option, v_bad.shape),
-      'Only args and meta may be objects or arrays.');
+      'Only args and meta may be objects or arrays, and depends_on an array.');
   elsif v_bad.option is not null then
     perform millrace.refuse(format('job %s has the unknown option %s', v_bad.ord, quote_literal(v_bad.option)),
       format('Options are %s.', array_to_string(c_options, ', ')));
@@ -51,7 +53,8 @@ begin
       from (select row_number() over () as ord, r.*
               from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
                                                    unique_key text, ordering_key text, tenant text, ref text, max_attempts int,
-                                                   "timeout" interval, expires_in interval, on_conflict text, unique_for interval)) x
+                                                   "timeout" interval, expires_in interval, on_conflict text, unique_for interval, batch bigint,
+                                                   depends_on bigint[])) x
      where x.kind is null or x.kind = '' or octet_length(x.kind) > 200
         or x.queue = '' or octet_length(x.queue) > 200
         or x.priority not between 0 and 99
@@ -82,7 +85,7 @@ begin
     when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
       or interval_field_overflow then
       perform millrace.refuse('jobs has an option of the wrong type: ' || sqlerrm,
-        'Numbers for priority and max_attempts, times and intervals as text, state and blob as base64 text.');
+        'Numbers for priority, max_attempts and batch, an array of numbers for depends_on, times and intervals as text, state and blob as base64 text.');
   end;
 
   perform pg_current_xact_id();
@@ -112,17 +115,33 @@ begin
   perform millrace.check_size('the largest of state', v_bad.state, v_bad.state_limit, 'max_state');
   perform millrace.check_size('the largest of blob', v_bad.blob, v_bad.blob_limit, 'max_blob');
 
-  if exists (select from jsonb_to_recordset(p_jobs) as r(unique_key text) where r.unique_key is not null) then
+  select count(r.unique_key) > 0 as unique, count(r.batch) > 0 or p_batch is not null as batch, count(r.depends_on) > 0 as depend
+    into v_some
+    from jsonb_to_recordset(p_jobs) as r(unique_key text, batch text, depends_on jsonb);
+  if v_some.unique then
     select u.ids, u.old, u.said
       into v_ids, v_old, v_said
       from millrace.unique_take_many(p_now, p_jobs) u;
+  end if;
+  if v_some.batch then
+    perform millrace.batch_enter(format('job %s: ', b.first_ord), b.batch_id, b.n)
+       from (select coalesce(r.batch, p_batch) as batch_id, min(r.ord) as first_ord, (count(*) filter (where v_old[r.ord] is not true))::int as n
+               from (select row_number() over () as ord, r.batch
+                       from jsonb_to_recordset(p_jobs) as r(batch bigint)) r
+              where coalesce(r.batch, p_batch) is not null
+              group by 1
+              order by 1) b;
+  end if;
+  if v_some.depend then
+    v_ids := coalesce(v_ids, array(select nextval('millrace.pos_seq') from generate_series(1, jsonb_array_length(p_jobs))));
+    v_waits := millrace.depend_note_many(p_now, p_jobs, v_ids, v_old);
   end if;
   return query
     with raw as materialized (
       select row_number() over () as ord, r.*
         from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
                                              tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
-                                             meta jsonb, state text, blob text, unique_key text)),
+                                             meta jsonb, state text, blob text, unique_key text, batch bigint)),
     resolved as materialized (
       select r.*, q.queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
              coalesce(s.run_at, p_now + s.delay, r.run_at, p_now + r.delay) as due_at, case when s.ord is null then r.args else s.args end as said_args
@@ -136,22 +155,25 @@ begin
       select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
              r.kind as job_kind, coalesce(r.said_args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
              decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
-             case when r.due_at > p_now then r.due_at end as due,
+             case when v_waits[r.ord] then 'infinity' when r.due_at > p_now then r.due_at end as due, case when v_waits[r.ord] then r.due_at end as resume,
+             coalesce(r.batch, p_batch) as batch,
              greatest(r.due_at, p_now) + r.expires_in as stale_at
         from resolved r),
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                                payload_state, payload_blob, job_tenant, job_ref, unique_name)
+                                payload_state, payload_blob, job_tenant, job_ref, unique_name, batch_id)
       select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + (n.pos >> 5) % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
-             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key
+             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key, n.batch
         from new n
        where n.due is null
        order by n.pos),
     later as (
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, unique_name)
-      select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit, 's',
-             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key
+                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, unique_name,
+                                    batch_id, resume_at)
+      select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit,
+             case when n.due = 'infinity' then 'w' else 's' end::"char",
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key, n.batch, n.resume
         from new n
        where n.due is not null)
     select i.id

@@ -65,12 +65,12 @@ begin
    where m.job_id = p_id
      and m.letter <> 'w'
    limit 1;
-  if v_story ->> 'status' not in ('scheduled', 'available', 'paused') then
+  if v_story ->> 'status' not in ('scheduled', 'available', 'paused', 'waiting') then
     v_report := millrace.report_newest(p_id);
     v_story := v_story || jsonb_strip_nulls(jsonb_build_object('progress', v_report.percent_done, 'progress_note', v_report.report_note,
                                                                'progress_at', v_report.reported_at));
   end if;
-  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail)
+  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id)
          || case
               when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))
               when v_asked and v_story ->> 'status' = 'running' then jsonb_strip_nulls(jsonb_build_object('cancel_requested', true, 'reason', v_reason))

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- What the end of jobs with hooks means to others: keys are given back. p_letters has a letter for each of p_hooks, those of claim.outcome and p, purged;
+-- What the end of jobs with hooks means to others: keys are given back, batches get a note. p_letters has a letter for each of p_hooks, those of claim.outcome and p, purged;
 -- jobs that go on elsewhere (f, r, q, l, w) have not ended. Each end is told once: a cancelled job's when it is cancelled, not when a cursor passes it.
 create or replace function millrace.jobs_ended(p_now timestamptz, p_hooks millrace.hook[], p_letters text)
 returns void
@@ -8,18 +8,22 @@ as $$
 declare
   v_done bigint[];
   v_gone bigint[];
+  v_batches boolean;
 begin
-  select array_agg(h.job_id) filter (where h.letter = 'c'), array_agg(h.job_id) filter (where h.letter <> 'c')
-    into v_done, v_gone
-    from (select h.job_id, substr(p_letters, h.ord::int, 1) as letter
-            from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
-           where h.unique_name is not null) h
+  select array_agg(h.job_id) filter (where h.letter = 'c' and h.unique_name is not null),
+         array_agg(h.job_id) filter (where h.letter <> 'c' and h.unique_name is not null), count(h.batch_id) > 0
+    into v_done, v_gone, v_batches
+    from (select h.job_id, h.unique_name, h.batch_id, substr(p_letters, h.ord::int, 1) as letter
+            from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)) h
    where h.letter in ('c', 'd', 'k', 'x', 'p');
   if v_done is not null then
     perform millrace.unique_release(p_now, v_done, true);
   end if;
   if v_gone is not null then
     perform millrace.unique_release(p_now, v_gone, false);
+  end if;
+  if v_batches then
+    perform millrace.batch_ends(p_hooks, p_letters);
   end if;
 end $$;
 

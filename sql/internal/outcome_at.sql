@@ -11,7 +11,7 @@ declare
 begin
   perform millrace.at_home();
   for i in 1..5 loop
-    select case d.why when 'p' then 'paused' else 'scheduled' end
+    select case d.why when 'p' then 'paused' when 'w' then 'waiting' else 'scheduled' end
       into v_out.status
       from millrace.delayed d
      where d.job_id = p_id
@@ -23,7 +23,7 @@ begin
   if v_out.status is null then
     perform millrace.refuse_job(p_id);
   end if;
-  if v_out.status not in ('scheduled', 'available', 'paused') then
+  if v_out.status not in ('scheduled', 'available', 'paused', 'waiting') then
     v_report := millrace.report_newest(p_id);
     v_out.progress := v_report.percent_done;
     v_out.progress_note := v_report.report_note;

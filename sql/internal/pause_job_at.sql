@@ -10,16 +10,28 @@ begin
   perform millrace.at_home();
   perform millrace.check_isolation('pause_job');
   v_job := millrace.job_take_out(p_now, p_id, 'Only a job that waits can be paused; a running one can be cancelled.');
-  perform millrace.job_pause(p_now, v_job.job, case when v_job.why = 'p' then v_job.resume_at else v_job.due_at end);
+  perform millrace.check_not_waiting(p_id, v_job.why);
+  perform millrace.job_set_aside(p_now, v_job.job, 'p', case when v_job.why = 'p' then v_job.resume_at else v_job.due_at end);
 end $$;
 
--- Sets a job aside without a time.
-create or replace function millrace.job_pause(p_now timestamptz, p_job millrace.job, p_resume_at timestamptz)
+-- A job that waits for others goes on by itself, and only then (22023).
+create or replace function millrace.check_not_waiting(p_id bigint, p_why "char")
 returns void
 language plpgsql
 as $$
 begin
-  perform millrace.job_delay(p_now, p_job, 'infinity', 'p');
+  if p_why = 'w' then
+    perform millrace.refuse_status(p_id, 'waiting', 'It goes on when the jobs that it needs have completed: see job(). It can be cancelled.');
+  end if;
+end $$;
+
+-- Sets a job aside without a time: p paused, w waits for others.
+create or replace function millrace.job_set_aside(p_now timestamptz, p_job millrace.job, p_why "char", p_resume_at timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.job_delay(p_now, p_job, 'infinity', p_why);
   update millrace.delayed d
      set resume_at = p_resume_at
    where d.job_id = p_job.job_id;
@@ -36,7 +48,7 @@ begin
   perform millrace.at_home();
   v_later := millrace.job_recall(p_id);
   if v_later.why is distinct from 'p' then
-    v_end := coalesce(case when v_later.why is not null then 'scheduled' end, (millrace.job_newest(p_id)).status, millrace.job_ended(p_id));
+    v_end := coalesce(case when v_later.why = 'w' then 'waiting' when v_later.why is not null then 'scheduled' end, (millrace.job_newest(p_id)).status, millrace.job_ended(p_id));
     if v_end is null then
       perform millrace.refuse_job(p_id);
     end if;
@@ -61,6 +73,7 @@ begin
   for i in 1..5 loop
     v_later := millrace.job_recall(p_id);
     if (v_later.job).job_id is not null then
+      perform millrace.check_not_waiting(p_id, v_later.why);
       perform millrace.job_append(p_now, v_later.job);
       return;
     end if;
@@ -87,6 +100,7 @@ begin
   perform millrace.check_isolation('change_job');
   perform millrace.check_changes(p_changes, '{}');
   v_job := millrace.job_take_out(p_now, p_id, 'Only a job that waits can be changed.');
+  perform millrace.check_not_waiting(p_id, v_job.why);
   if v_job.why = 'p' then
     perform millrace.refuse_status(p_id, 'paused', 'Resume the job first.');
   elsif v_job.due_at is not null and coalesce(p_changes ->> 'run_at', p_changes ->> 'delay') is null then

@@ -20,9 +20,10 @@ begin
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1)));
+  perform setval('millrace.batch_seq', greatest((select max(b.batch_id) from millrace.batch b), pg_sequence_last_value('millrace.batch_seq'::regclass), 1));
   -- A row was delivered when its lane's cursor has passed it; all that is compared comes from the dump, so it is of one history.
   create temporary table millrace_rehome on commit drop as
-  select j.*, coalesce(m.letter, f.letter) as letter, f.holder, f.claimed_at, coalesce(m.made_at, f.finished_at) as finished_at, m.mark_text,
+  select j.*, coalesce(m.letter, f.letter) as letter, f.holder, f.claimed_at, coalesce(m.made_at, f.finished_at) as finished_at, m.mark_text, m.asked,
          row_number() over (order by f.letter = 'o' desc nulls last, j.in_window desc, j.log_seg, j.xid, j.pos) as ord
     from (select j.*, c.no is not null and pg_visible_in_snapshot(j.xid, c.hi) as in_window, c.lo, c.last_seg, c.last_xid, c.last_pos,
                  case when j.slot < 0 then j.seg else v_open - (v_open - j.slot) % 16 end as log_seg
@@ -43,7 +44,7 @@ begin
                       end as letter
                  from millrace.claim k
                 cross join lateral unnest(k.positions) with ordinality u(pos, ord)) f on f.lane = j.lane and f.pos = j.pos
-    left join (select m.lane, m.pos, m.made_at, m.mark_text, case m.letter when 'w' then 'w' else 'k' end as letter
+    left join (select m.lane, m.pos, m.made_at, m.mark_text, case m.letter when 'w' then 'w' else 'k' end as letter, m.letter = 'a' as asked
                  from millrace.mark m) m on m.lane = j.lane and m.pos = j.pos and coalesce(f.letter, 'o') = 'o'
    where f.letter in ('o', 'c', 'x', 'k')
       or not (j.in_window and (pg_visible_in_snapshot(j.xid, j.lo)
@@ -61,6 +62,14 @@ begin
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
    where j.letter in ('c', 'x', 'k')
      and j.finished_at + q.retention_time > p_now;
+  -- A running job that was cancelled ends here: its batch has to know. The others' ends were told. Notes have xids, too, and get new ones.
+  perform millrace.batch_ends(array_agg(row(j.job_id, j.lane, j.order_key, j.unique_name, j.batch_id)::millrace.hook), repeat('k', count(*)::int))
+     from millrace_rehome j
+    where j.asked
+      and j.letter = 'k'
+      and j.batch_id is not null;
+  update millrace.batch_note set xid = pg_current_xact_id();
+  update millrace.batch_pass set win_hi = '1:1:';
   truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
@@ -85,7 +94,8 @@ begin
      and not exists (select from millrace.delayed d where d.job_id = u.job_id);
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
-          setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0);
+          setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),
+          setval('millrace.batch_hint', 1), setval('millrace.depend_hint', 1), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0);
   insert into millrace.home (system_id)
   select c.system_identifier
     from pg_control_system() c

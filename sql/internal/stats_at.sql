@@ -33,7 +33,7 @@ begin
      where p.queue_id = v_queue.queue_id
      order by p.taken_at desc
      limit 1;
-    select count(*) filter (where d.why in ('s', 'z', 'p')), count(*) filter (where d.why in ('r', 'l'))
+    select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l'))
       into v_stats.scheduled, v_stats.retrying
       from (select d.why
               from millrace.delayed d

@@ -130,8 +130,8 @@ begin
     if (v_later.job).job_id is not null then
       v_job := v_later.job;
       v_job.payload_args := p_args;
-      if v_later.why = 'p' then
-        perform millrace.job_pause(p_now, v_job, coalesce(p_due, v_later.resume_at));
+      if v_later.why in ('p', 'w') then
+        perform millrace.job_set_aside(p_now, v_job, v_later.why, coalesce(p_due, v_later.resume_at));
       else
         perform millrace.job_requeue(p_now, v_job, jsonb_build_object('run_at', coalesce(p_due, v_later.due_at)), null, null, '{}');
       end if;

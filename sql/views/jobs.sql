@@ -22,8 +22,8 @@ select j.id, j.job_id as row_id, q.queue_name as queue, j.job_kind as kind,
  where s.status is not null
    and j.stale_at is distinct from '-infinity'
  union all
-select d.job_id, d.job_id, q.queue_name, d.job_kind, case d.why when 'p' then 'paused' else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
-       d.job_tenant, d.job_ref, d.job_source, d.created_at, case d.why when 'p' then d.resume_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error'
+select d.job_id, d.job_id, q.queue_name, d.job_kind, case d.why when 'p' then 'paused' when 'w' then 'waiting' else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
+       d.job_tenant, d.job_ref, d.job_source, d.created_at, case when d.why in ('p', 'w') then d.resume_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error'
   from millrace.delayed d
   join millrace.queue q on q.queue_id = d.lane >> 12
  union all
@@ -45,4 +45,4 @@ create view millrace.jobs as
 select l.id, l.queue, l.kind, l.status, l.priority, l.attempt, l.max_attempts, l.args, l.meta, l.tenant, l.ref, l.source, l.created_at, l.run_at,
        l.worker, l.claimed_at, l.finished_at, l.error
   from millrace.job_list l;
-comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired, paused';
+comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired, paused, waiting';

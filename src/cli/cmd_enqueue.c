@@ -66,8 +66,8 @@ static const struct command_form form = {
     "Enqueues a job and prints its id. With --file, or - in place of ARGS-JSON, enqueues a job for\n"
     "each line of a file or of standard input: a JSON object with any of kind, args, queue,\n"
     "priority, run_at, delay, unique_key, on_conflict, unique_for, tenant, ref, max_attempts,\n"
-    "timeout, expires_in, meta, state, blob. KIND and the options are the defaults of the lines\n"
-    "then. Where a job with the same key is there already, its id is printed.",
+    "timeout, expires_in, meta, state, blob, batch, depends_on. KIND and the options are the\n"
+    "defaults of the lines then. Where a job with the same key is there already, its id is printed.",
     "millrace-enqueue(1)",
 };
 

@@ -93,7 +93,8 @@ static int ask(struct conn *conn, const char *id, struct story *story, struct mr
         " s ->> 'source' as source, s -> 'args' as args, s -> 'meta' as meta,"
         " s -> 'result' as result, (s ->> 'progress') || ' %' as progress,"
         " s ->> 'progress_note' as note, s ->> 'cancel_requested' as cancelling,"
-        " s ->> 'reason' as reason from millrace.job($1::bigint) s",
+        " s ->> 'reason' as reason, s ->> 'batch' as batch, s -> 'needs' as needs,"
+        " s -> 'needed_by' as needed_by from millrace.job($1::bigint) s",
         1, &id, &story->head, err);
 
     if (code == 0) {

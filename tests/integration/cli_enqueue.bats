@@ -164,6 +164,23 @@ complete_one()
     [ "$(depth "$q")" = 0 ]
 }
 
+@test "a file with members of a batch and jobs that wait for others" {
+    local batch first
+    batch=$(sql 'select millrace.batch_begin()')
+    first=$("$MR_BIN" enqueue first --queue "$q")
+    printf '%s\n' "{\"batch\": $batch, \"depends_on\": [$first]}" "{\"batch\": $batch}" '{"depends_on": []}' >jobs.in
+    run --separate-stderr "$MR_BIN" enqueue index --queue "$q" --file jobs.in --json
+    [ "$status" -eq 0 ]
+    [ "$(json .enqueued)" -eq 3 ]
+    [ "$(sql "select string_agg(status, ' ' order by id) from millrace.jobs where queue = '$q'")" = 'available waiting available available' ]
+    sql 'select count(*) from millrace.maintain()'
+    [ "$(sql "select millrace.batch($batch) ->> 'jobs'")" -eq 2 ]
+    sql "select millrace.batch_seal($batch)"
+    run -1 --separate-stderr "$MR_BIN" enqueue index --queue "$q" --file jobs.in
+    [[ $stderr = *"batch $batch is sealed"* ]]
+    sql "select millrace.purge('$q')"
+}
+
 @test "a file with keys: each line has an id, that of the job that is there" {
     local first
     cat >jobs.in <<'LINES'

@@ -77,6 +77,14 @@ page_matches()
     done
 }
 
+@test "docs/batches.md prints what it says" {
+    page_matches "$MR_ROOT/docs/batches.md"
+    local word
+    for word in batch_begin batch_add batch_seal on_complete on_death on_end depends_on depend; do
+        parts commands "$MR_ROOT/docs/batches.md" | grep -q "$word"
+    done
+}
+
 @test "docs/transactional.md prints what it says" {
     page_matches "$MR_ROOT/docs/transactional.md"
 }

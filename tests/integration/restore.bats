@@ -70,6 +70,11 @@ calls()
 enqueue('k')
 enqueue_many('k', array['{}']::jsonb[])
 enqueue_jobs('[{"kind": "k"}]')
+batch_begin()
+batch_add(1, '[]')
+batch_seal(1)
+batch(1)
+depend(1, '{}')
 claim('narrow')
 claim_batch('narrow')
 complete('$1')
@@ -253,6 +258,46 @@ is_at_home_after_migrate()
     delivers_what_it_owes
     leases_are_void
     new_ids_are_new
+}
+
+# Takes a job of a queue, and completes it if told.
+take_one()
+{
+    sql "with c as (select lease, id from millrace.claim('$1', 'w', 1, '1 hour')) select id $2 from c"
+}
+
+@test "a batch and a job that waits: told of every end, also of one that comes with the move" {
+    local batch running child
+    (
+        export PGHOST=$SOURCE_HOST PGPORT=$SOURCE_PORT
+        new_db batched
+        "$MR_BIN" migrate
+        batch=$(sql "select millrace.batch_begin(on_end => '{\"kind\": \"ended\", \"queue\": \"called\"}')")
+        sql "select millrace.batch_add($batch, (select jsonb_agg('{\"kind\": \"k\", \"queue\": \"m\"}'::jsonb) from generate_series(1, 5)))"
+        sql 'select count(*) from millrace.maintain()'
+        take_one m ', millrace.complete(lease)'
+        running=$(take_one m)
+        [ "$(sql "select millrace.cancel($running)")" = running ]
+        take_one m
+        sql "select millrace.enqueue('child', queue => 'm', depends_on => (select array_agg(id) from millrace.jobs where queue = 'm' and status = 'running' and id <> $running))"
+        sql "select millrace.enqueue('orphan', queue => 'm', depends_on => array[$running])"
+        sql "select millrace.batch_seal($batch)"
+        # Not in the totals yet: an end and the seal.
+        [ "$(sql 'select count(*) from millrace.batch_note')" -eq 2 ]
+        pg_dump -Fc -f "$MR_SCRATCH/batched.dump"
+    )
+    new_db batched
+    pg_restore -d batched "$MR_SCRATCH/batched.dump"
+    is_at_home_after_migrate
+    sql 'select count(*) from millrace.maintain()'
+    [ "$(sql "select status, jobs, completed, cancelled from millrace.batches")" = 'running|5|1|1' ]
+    [ "$(sql "select millrace.complete(c.lease) from (select distinct lease from millrace.claim('m', 'w', 100)) c")" -eq 3 ]
+    sql 'select count(*) from millrace.maintain()'
+    [ "$(sql "select status, jobs, completed, cancelled from millrace.batches")" = 'failed|5|4|1' ]
+    [ "$(sql "select count(*) from millrace.claim('called', 'w', 100)")" -eq 1 ]
+    [ "$(sql "select string_agg(status, ' ' order by kind) from millrace.jobs where kind in ('child', 'orphan')")" = 'available cancelled' ]
+    # Numbers of batches go on.
+    [ "$(sql 'select millrace.batch_begin() > (select min(id) from millrace.batches)')" = t ]
 }
 
 @test "upkeep of a rehomed schema rotates and retires" {

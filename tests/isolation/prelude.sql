@@ -8,13 +8,14 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
          setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
          setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0), setval('millrace.schedule_hint', 0),
-         setval('millrace.schedule_sweep', 0), setval('millrace.mark_hint', 0);
+         setval('millrace.schedule_sweep', 0), setval('millrace.mark_hint', 0),
+         setval('millrace.batch_hint', 0), setval('millrace.depend_hint', 0), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0);
 $$;
 
 create function at(seconds numeric) returns timestamptz language sql as $$
@@ -59,6 +60,57 @@ $$;
 create function once_many(p_at numeric, p_queue text, variadic p_keys text[]) returns bigint language sql as $$
   select count(distinct i)
     from millrace.enqueue_jobs_at(at(p_at), (select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', p_queue, 'unique_key', k)) from unnest(p_keys) k)) i
+$$;
+
+-- The first job of a queue.
+create function first_of(p_queue text) returns bigint language sql as $$
+  select min(j.id) from millrace.jobs j where j.queue = p_queue
+$$;
+
+-- A batch, whose callbacks go to the queue "called"; members of it; its seal. What is refused becomes a result: the message has the batch's number.
+create function batch_new(p_at numeric) returns boolean language sql as $$
+  select millrace.batch_begin_at(at(p_at), '{"kind": "done", "queue": "called"}', '{"kind": "died", "queue": "called"}', null, null) > 0
+$$;
+
+create function batch_put(p_at numeric, p_queue text, p_n int) returns text language plpgsql as $$
+begin
+  return (select count(*)
+            from millrace.batch_add_at(at(p_at), (select max(b.batch_id) from millrace.batch b),
+                                       (select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', p_queue)) from generate_series(1, p_n))));
+exception
+  when invalid_parameter_value then
+    return regexp_replace(sqlerrm, '[0-9]+', 'N');
+end $$;
+
+create function batch_close(p_at numeric) returns boolean language sql as $$
+  select millrace.batch_seal_at(at(p_at), max(b.batch_id)) is not null from millrace.batch b
+$$;
+
+create function batch_now(out status text, out jobs int, out completed int, out dead int, out callbacks bigint) language sql as $$
+  select f ->> 'status', (f ->> 'jobs')::int, (f ->> 'completed')::int, (f ->> 'dead')::int,
+         (select count(*) from millrace.jobs j where j.queue = 'called')
+    from millrace.batch_story((select max(b.batch_id) from millrace.batch b)) f
+$$;
+
+-- A job that waits for the first of the queue, the first made to wait for the last, and how many wait.
+create function put_behind(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, null, null, null, null, null, null, null, null, null, null, null,
+                             p_depends_on => array[first_of(p_queue)]) > 0
+$$;
+
+create function depend_on_next(p_at numeric, p_queue text, p_nth int) returns text language plpgsql as $$
+declare
+  v_ids bigint[] := array(select j.id from millrace.jobs j where j.queue = p_queue order by j.id);
+begin
+  perform millrace.depend_at(at(p_at), v_ids[p_nth], v_ids[3 - p_nth : 3 - p_nth]);
+  return 'waits';
+exception
+  when invalid_parameter_value then
+    return regexp_replace(sqlerrm, '[0-9]+', 'N', 'g');
+end $$;
+
+create function statuses(p_queue text) returns text language sql as $$
+  select string_agg(j.status, ', ' order by j.id) from millrace.jobs j where j.queue = p_queue
 $$;
 
 -- A job of nine million bytes: one fits into a claim, two do not.
@@ -111,10 +163,6 @@ exception
 end $$;
 
 -- What is done from outside to the first job of a queue.
-create function first_of(p_queue text) returns bigint language sql as $$
-  select min(j.id) from millrace.jobs j where j.queue = p_queue
-$$;
-
 create function cancel_one(p_at numeric, p_queue text) returns text language sql as $$
   select millrace.cancel_at(at(p_at), first_of(p_queue), 'no need')
 $$;

@@ -14,6 +14,11 @@ insert into t.public_function values
   ('millrace_reader',   'outcome',          'millrace.outcome(t.job())'),
   ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),
   ('millrace_reader',   'cron_next',        'millrace.cron_next(''@daily'')'),
+  ('millrace_reader',   'batch',            'millrace.batch(t.batch())'),
+  ('millrace_producer', 'batch_begin',      'millrace.batch_begin()'),
+  ('millrace_producer', 'batch_add',        'millrace.batch_add(t.batch(), ''[]'')'),
+  ('millrace_producer', 'batch_seal',       'millrace.batch_seal(t.batch())'),
+  ('millrace_producer', 'depend',           'millrace.depend(t.job(), ''{}'')'),
   ('millrace_producer', 'enqueue',          'millrace.enqueue(''k'')'),
   ('millrace_producer', 'enqueue_many',     'millrace.enqueue_many(''k'', ''{}'')'),
   ('millrace_producer', 'enqueue_jobs',     'millrace.enqueue_jobs(''[]'')'),
@@ -97,7 +102,7 @@ select is(array(select c.relname || ' ' || r.role_name
                    and has_table_privilege(r.role_name, c.oid, 'select')
                  order by 1),
           array(select v || ' ' || r.role_name
-                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'schema_migration', 'schema_functions']) v
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'schema_migration', 'schema_functions']) v
                  cross join t.role_rank r
                  order by 1), 'readable are the views and what migrate wrote down, for all four roles');
 select is(array(select a.attrelid::regclass::text || '.' || a.attname
@@ -151,6 +156,7 @@ select is(array(select f.signature || ' ' || u.arg
 
 -- ---- every public function with its required arguments only, as a role that may; and as one that may not ----
 create function t.job() returns bigint language sql security definer as $$ select max(j.job_id) from millrace.job j join millrace.queue q on q.queue_id = j.lane >> 12 where q.queue_name = 'default' $$;
+create function t.batch() returns bigint language sql security definer as $$ select max(b.batch_id) from millrace.batch b $$;
 create function t.paused() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.delayed d where d.why = 'p' $$;
 create function t.letter() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.dead d $$;
 create function t.lease() returns text language sql security definer as $$ select max(g.lease) from t.got g where g.tag = 'held' $$;
@@ -162,6 +168,7 @@ language plpgsql
 as $$
 begin
   perform millrace.pause_job(millrace.enqueue('k', queue => 'paused'));
+  perform millrace.batch_begin();
   perform millrace.set_queue('spare', '{}');
   perform millrace.schedule('spare', '@daily', 'k');
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
@@ -205,7 +212,7 @@ select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission
 select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
 select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
 select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
-  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'schema_migration', 'schema_functions']) v;
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'schema_migration', 'schema_functions']) v;
 select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
   from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
 -- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.

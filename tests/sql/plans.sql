@@ -4,61 +4,7 @@
 \ir lib/helpers.psql
 select no_plan();
 
--- Statistics stay as they are on an empty table.
-do $$
-declare
-  v_leaf regclass;
-begin
-  for v_leaf in select c.oid from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r' loop
-    execute format('alter table %s set (autovacuum_enabled = off)', v_leaf);
-  end loop;
-end $$;
-
--- Sequential scans of leaves, and rows fetched through indexes, by table, since the transaction began.
-create function t.counters()
-returns jsonb
-language sql
-volatile
-as $$
-  select jsonb_build_object('seq', coalesce(sum(s.seq_scan), 0), 'seq_rows', coalesce(sum(s.seq_tup_read), 0))
-         || coalesce((select jsonb_object_agg(r.name, r.n)
-                        from (select split_part(s.relname, '_', 1) as name, sum(coalesce(s.idx_tup_fetch, 0)) as n
-                                from pg_stat_xact_user_tables s
-                               where s.schemaname = 'millrace'
-                               group by 1) r), '{}')
-    from pg_stat_xact_user_tables s
-   where s.schemaname = 'millrace'
-     and s.relname ~ '^(job|claim|delayed|dead|tally|result|report|archive|started)_'
-$$;
--- What one statement added to them.
-create function t.cost(p_sql text)
-returns jsonb
-language plpgsql
-as $$
-declare
-  v_before jsonb := t.counters();
-  v_after  jsonb;
-begin
-  execute p_sql;
-  v_after := t.counters();
-  return (select jsonb_object_agg(a.key, a.value::bigint - coalesce((v_before ->> a.key)::bigint, 0)) from jsonb_each_text(v_after) a);
-end $$;
--- One test: no sequential scan of a leaf unless it is said, and no more rows than said.
-create function t.cheap(p_cost jsonb, p_most jsonb, p_name text)
-returns text
-language plpgsql
-as $$
-declare
-  v_bad  text;
-  v_test text;
-begin
-  select string_agg(format('%s: %s, at most %s', m.key, coalesce(p_cost ->> m.key, '0'), m.value), '; ')
-    into v_bad
-    from jsonb_each_text('{"seq": 0, "seq_rows": 0}' || p_most) m
-   where (p_cost ->> m.key)::bigint > m.value::bigint;
-  v_test := ok(v_bad is null, p_name);
-  return case when v_bad is null then v_test else v_test || E'\n' || diag(v_bad) end;
-end $$;
+\ir lib/plans.psql
 -- Makes the next claim do its slice of promotion and rescue.
 create function t.due() returns void language sql as $$ select setval('millrace.upkeep_clock', 0) $$;
 

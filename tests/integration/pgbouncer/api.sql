@@ -50,7 +50,7 @@ select millrace.pause(:'q');
 select count(*) = 0 as passed_pause from millrace.claim(:'q');
 select millrace.resume(:'q');
 :note
-select count(*) = 12 as passed_maintain from millrace.maintain();
+select count(*) = 14 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
 select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
@@ -101,6 +101,18 @@ select lease from millrace.claim(:'q', 'w', 1) \gset
 :note
 select millrace.complete(:'lease') = 1 as passed_unique_completed;
 select millrace.enqueue('k', queue => :'q', unique_key => 'u', unique_for => '1 hour') <> :id as passed_unique_again;
+-- A batch, and a job behind another.
+select millrace.batch_begin(on_complete => jsonb_build_object('kind', 'done', 'queue', :'q'), label => :'q') as batch \gset
+:note
+select count(*) = 1 as passed_batch_add from millrace.batch_add(:batch, jsonb_build_array(jsonb_build_object('kind', 'k', 'queue', :'q')));
+select millrace.batch_seal(:batch);
+:note
+select millrace.batch(:batch) ->> 'status' = 'running' as passed_batch;
+select id from millrace.jobs where queue = :'q' and status = 'available' order by id desc limit 1 \gset
+select millrace.enqueue('k', queue => :'q') as child \gset
+select millrace.depend(:child, array[:id]::bigint[]);
+:note
+select millrace.job(:child) ->> 'status' = 'waiting' as passed_depend;
 select millrace.drop_queue(:'q');
 -- What this version refuses, it refuses here too.
 \set ON_ERROR_STOP off
