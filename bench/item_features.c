@@ -25,6 +25,7 @@ static const struct {
     {"plain", "{}", "{}", 0},
     {"unique", "{}", "{\"unique_key\": \"key-{n}\"}", 0.2},
     {"batch", "{}", "{\"batch\": 1}", 0.2},
+    {"ordered", "{\"ordered\": true}", "{\"ordering_key\": \"key-{n}\"}", 0.1},
 };
 
 enum {

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The number of available jobs of a queue, exactly. Its cost does not depend on the depth: each job is counted once, and a call
--- that finds the count older than a second counts on. 0 for an unknown queue.
+-- that finds the count older than a second counts on. (In an ordered queue it does depend on the jobs that are set aside: they are counted.) 0 for an
+-- unknown queue.
 create or replace function millrace.depth(queue text)
 returns bigint
 language plpgsql
@@ -17,7 +18,10 @@ begin
   return coalesce((select sum(millrace.lane_depth(clock_timestamp(), l))::bigint
                      from millrace.queue q
                     cross join lateral unnest(millrace.lanes_of(q, 0)) l
-                    where q.queue_name = queue), 0);
+                    where q.queue_name = queue), 0)
+         + coalesce((select millrace.queue_aside(q)
+                       from millrace.queue q
+                      where q.queue_name = queue), 0);
 end $$;
 comment on function millrace.depth(text) is
   'the number of available jobs of a queue';

@@ -50,11 +50,11 @@ begin
   execute format($sql$
     insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
                                   holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
-                                  payload_result, job_tenant, job_ref, job_source, trail)
+                                  payload_result, job_tenant, job_ref, job_source, trail, order_key)
     select f.finished_at, f.finished_at + f.retention_time, case when j.pack_n is null then j.job_id else j.at end, j.created_at, f.queue_id, j.lane,
            millrace.archive_slot($1, f.finished_at + f.retention_time), j.attempt, j.attempts_limit, f.letter, f.holder, f.claimed_at,
            j.job_kind, case when j.pack_n is null then j.payload_args else j.pack[j.at - j.pos + j.pack_n] end, j.run_limit, j.payload_meta,
-           j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+           j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail, j.order_key
       from (select j.*, generate_series(j.pos - coalesce(j.pack_n, 1) + 1, j.pos) as at
               from millrace.job_%1$s j
              where j.ctid >= '(%2$s,0)'::tid
@@ -86,11 +86,11 @@ as $$
 begin
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
                                 holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
-                                payload_result, job_tenant, job_ref, job_source, trail)
+                                payload_result, job_tenant, job_ref, job_source, trail, order_key)
   select p_claim.finished_at, p_claim.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
          millrace.archive_slot(p_now, p_claim.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c')::"char", p_claim.holder, p_claim.claimed_at, j.job_kind, j.payload_args,
-         j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail
+         j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail, j.order_key
     from unnest(coalesce(p_claim.job_ids, p_claim.positions), p_claim.positions) with ordinality u(job_id, pos, ord)
     join millrace.job j on j.slot = -1 and j.job_id = u.job_id and j.pos = u.pos
     join millrace.queue q on q.queue_id = p_claim.lane >> 12

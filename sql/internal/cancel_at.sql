@@ -18,7 +18,7 @@ begin
     v_later := millrace.job_recall(p_id);
     if (v_later.job).job_id is not null then
       v_pos := millrace.job_append(p_now, v_later.job);
-      perform millrace.mark_make(p_now, millrace.lane_for((v_later.job).lane, v_pos), v_pos, p_id, 'k', p_reason);
+      perform millrace.mark_make(p_now, millrace.lane_for((v_later.job).lane, v_pos, (v_later.job).order_key), v_pos, p_id, 'k', p_reason);
       perform millrace.job_ended_alone(p_now, v_later.job, 'k');
       if v_later.why = 'w' then
         delete from millrace.dependency d where d.job_id = p_id;

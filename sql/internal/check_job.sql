@@ -38,7 +38,18 @@ begin
   if p_unique_key is null and (p_unique_for is not null or p_on_conflict <> 'ignore') then
     perform millrace.refuse(p_where || 'on_conflict and unique_for need a unique_key', 'Give the job a unique_key, or leave them out.');
   end if;
-  if p_ordering_key is not null then
-    perform millrace.refuse_feature(p_where || 'ordering_key');
+  perform millrace.check_text(p_where || 'ordering_key', p_ordering_key);
+  if p_ordering_key = '' then
+    perform millrace.refuse(p_where || 'ordering_key must not be empty', 'Leave it out for a job that may run beside any other.');
   end if;
+end $$;
+
+-- An ordering key in a queue that keeps no order (22023).
+create or replace function millrace.refuse_unordered(p_where text, p_queue text)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.refuse(format('%squeue %s is not ordered: it takes no ordering_key', p_where, quote_literal(left(p_queue, 200))),
+    format('Make it ordered with set_queue(%s, ''{"ordered": true}''), or leave ordering_key out.', quote_literal(left(p_queue, 200))));
 end $$;

@@ -10,7 +10,7 @@ declare
   v_leaf record;
   v_gone boolean;
   v_n    bigint := millrace.unpark(p_now) + millrace.marks_forget(p_now) + millrace.unique_forget(p_now) + millrace.batches_forget(p_now)
-                   + millrace.depends_forget(p_now);
+                   + millrace.depends_forget(p_now) + millrace.turns_forget(p_now);
 begin
   for v_leaf in
     select c.relname, p.relname as parent

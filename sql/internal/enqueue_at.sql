@@ -25,6 +25,9 @@ begin
   perform millrace.check_size('meta', millrace.json_size(p_meta, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
   perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
+  if p_ordering_key is not null and not v_queue.ordered then
+    perform millrace.refuse_unordered('', p_queue);
+  end if;
   v_job.job_id := nextval('millrace.pos_seq');
   if p_unique_key is not null then
     v_first := millrace.unique_take(p_now, v_queue.queue_id, p_unique_key, v_job.job_id, p_unique_for);
@@ -57,6 +60,7 @@ begin
     v_job.job_tenant := p_tenant;
     v_job.job_ref := p_ref;
     v_job.job_source := p_source;
+    v_job.order_key := p_ordering_key;
     v_job.unique_name := p_unique_key;
     v_job.batch_id := p_batch;
     if v_waits then
@@ -66,9 +70,9 @@ begin
     end if;
   else
     insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                              payload_state, payload_blob, job_tenant, job_ref, job_source, unique_name, batch_id)
-    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + (v_job.job_id >> 5) % v_queue.part_count, v_job.attempts_limit, p_kind, p_args,
-            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_unique_key, p_batch);
+                              payload_state, payload_blob, job_tenant, job_ref, job_source, order_key, unique_name, batch_id)
+    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + millrace.part_of(p_ordering_key, v_job.job_id, v_queue.part_count), v_job.attempts_limit, p_kind, p_args,
+            p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_ordering_key, p_unique_key, p_batch);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;
   return v_job.job_id;

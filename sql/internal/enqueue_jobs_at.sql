@@ -64,7 +64,7 @@ begin
         or x.unique_key = '' or octet_length(x.unique_key) > 1000 or x.on_conflict not in ('ignore', 'replace')
         or x.unique_for <= interval '0' or x.unique_for > interval '1000 years'
         or (x.unique_key is null and (x.unique_for is not null or x.on_conflict = 'replace'))
-        or x.ordering_key is not null
+        or x.ordering_key = '' or octet_length(x.ordering_key) > 1000
         or octet_length(x.tenant) > 1000 or octet_length(x.ref) > 1000
         or x.max_attempts not between 1 and 32000
         or x."timeout" <= interval '0' or x."timeout" > interval '1000 years'
@@ -106,10 +106,15 @@ begin
          max(pg_column_size(r.meta)) filter (where pg_column_size(r.meta) > q.args_bytes) as meta,
          max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
          max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
-         min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit
+         min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit,
+         min(r.ord) filter (where r.ordering_key is not null and not q.ordered) as unordered
     into v_bad
-    from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text)
+    from (select row_number() over () as ord, r.*
+            from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text, ordering_key text)) r
     join millrace.queue q on q.queue_name = coalesce(r.queue, 'default');
+  if v_bad.unordered is not null then
+    perform millrace.refuse_unordered(format('job %s: ', v_bad.unordered), coalesce(p_jobs -> (v_bad.unordered - 1)::int ->> 'queue', 'default'));
+  end if;
   perform millrace.check_size('the largest of args', v_bad.args, v_bad.args_limit, 'max_args');
   perform millrace.check_size('the largest of meta', v_bad.meta, v_bad.args_limit, 'max_args');
   perform millrace.check_size('the largest of state', v_bad.state, v_bad.state_limit, 'max_state');
@@ -141,7 +146,7 @@ begin
       select row_number() over () as ord, r.*
         from jsonb_to_recordset(p_jobs) as r(kind text, args jsonb, queue text, priority int, run_at timestamptz, delay interval,
                                              tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
-                                             meta jsonb, state text, blob text, unique_key text, batch bigint)),
+                                             meta jsonb, state text, blob text, unique_key text, ordering_key text, batch bigint)),
     resolved as materialized (
       select r.*, q.queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
              coalesce(s.run_at, p_now + s.delay, r.run_at, p_now + r.delay) as due_at, case when s.ord is null then r.args else s.args end as said_args
@@ -152,7 +157,7 @@ begin
        where v_old[r.ord] is not true
        order by r.ord),
     new as materialized (
-      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
+      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.ordering_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
              r.kind as job_kind, coalesce(r.said_args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
              decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
              case when v_waits[r.ord] then 'infinity' when r.due_at > p_now then r.due_at end as due, case when v_waits[r.ord] then r.due_at end as resume,
@@ -161,19 +166,19 @@ begin
         from resolved r),
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                                payload_state, payload_blob, job_tenant, job_ref, unique_name, batch_id)
-      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + (n.pos >> 5) % n.part_count, n.attempts_limit, n.job_kind, n.args, n.stale_at,
-             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key, n.batch
+                                payload_state, payload_blob, job_tenant, job_ref, order_key, unique_name, batch_id)
+      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(n.ordering_key, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
+             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch
         from new n
        where n.due is null
        order by n.pos),
     later as (
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, unique_name,
-                                    batch_id, resume_at)
+                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, order_key,
+                                    unique_name, batch_id, resume_at)
       select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit,
              case when n.due = 'infinity' then 'w' else 's' end::"char",
-             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.unique_key, n.batch, n.resume
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch, n.resume
         from new n
        where n.due is not null)
     select i.id

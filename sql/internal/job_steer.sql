@@ -34,7 +34,8 @@ begin
          end;
 end $$;
 
--- A job of delayed as one of the log, and out of delayed. Null: it is not there. Waits for whoever is at it.
+-- A job of delayed as one of the log, and out of delayed. Null: it is not there. One that was set aside counts as available, and has no time. Waits
+-- for whoever is at it.
 create or replace function millrace.job_recall(p_id bigint, out job millrace.job, out due_at timestamptz, out why "char", out resume_at timestamptz)
 language plpgsql
 as $$
@@ -66,7 +67,7 @@ begin
     job.order_key := v_row.order_key;
     job.unique_name := v_row.unique_name;
     job.batch_id := v_row.batch_id;
-    due_at := v_row.due_at;
+    due_at := case when v_row.why <> 'o' then v_row.due_at end;
     why := v_row.why;
     resume_at := v_row.resume_at;
   end if;

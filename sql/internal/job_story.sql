@@ -31,7 +31,8 @@ begin
            'attempt', j.attempt, 'worker', s.worker, 'claimed_at', s.claimed_at, 'finished_at', s.finished_at,
            'outcome', case s.letter when 'o' then 'running' when 'c' then 'completed' when 'f' then 'failed' when 'd' then 'dead'
                                     when 'r' then 'released' when 'q' then 'requeued' when 'l' then 'lost' when 'x' then 'expired'
-                                    when 'p' then 'cancelled' when 'k' then 'cancelled' when 'w' then 'withdrawn' else 'waiting' end,
+                                    when 'p' then 'cancelled' when 'k' then 'cancelled'
+                                    when 'w' then case when j.order_key is null then 'withdrawn' else 'set aside' end else 'waiting' end,
            'progress', r.percent_done, 'progress_note', r.report_note, 'progress_at', r.reported_at,
            'error', (select t ->> 'error'
                        from jsonb_array_elements(v_trail) t
@@ -69,6 +70,9 @@ begin
     v_report := millrace.report_newest(p_id);
     v_story := v_story || jsonb_strip_nulls(jsonb_build_object('progress', v_report.percent_done, 'progress_note', v_report.report_note,
                                                                'progress_at', v_report.reported_at));
+  end if;
+  if v_story ->> 'status' = 'available' and v_story ? 'ordering_key' then
+    v_story := v_story || jsonb_strip_nulls(jsonb_build_object('waits_for', millrace.turn_before(p_id)));
   end if;
   return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id)
          || case

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- What the end of jobs with hooks means to others: keys are given back, batches get a note. p_letters has a letter for each of p_hooks, those of claim.outcome and p, purged;
--- jobs that go on elsewhere (f, r, q, l, w) have not ended. Each end is told once: a cancelled job's when it is cancelled, not when a cursor passes it.
+-- What the end of jobs with hooks means to others: keys are given back, batches get a note, turns are passed on. p_letters has a letter for each of
+-- p_hooks, those of claim.outcome and p, purged; jobs that go on elsewhere (f, r, q, l, w) have not ended. Each end is told once: a cancelled job's when it is cancelled, not when a cursor passes it.
 create or replace function millrace.jobs_ended(p_now timestamptz, p_hooks millrace.hook[], p_letters text)
 returns void
 language plpgsql
@@ -24,6 +24,9 @@ begin
   end if;
   if v_batches then
     perform millrace.batch_ends(p_hooks, p_letters);
+  end if;
+  if (select bool_or(h.order_key is not null) from unnest(p_hooks) h) then
+    perform millrace.turns_pass(p_now, p_hooks, p_letters);
   end if;
 end $$;
 

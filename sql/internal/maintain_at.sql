@@ -6,8 +6,8 @@ returns setof millrace.duty_done
 language plpgsql
 as $$
 declare
-  c_duties constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'];
-  c_shared constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'batch', 'depend', 'count'];      -- with locks of their own; the others take turns
+  c_duties constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'];
+  c_shared constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count'];      -- with locks of their own; the others take turns
   v_duty text;
   v_done bigint;
 begin
@@ -40,6 +40,7 @@ begin
     when 'rescue' then return millrace.rescue(p_now, 10000);
     when 'batch' then return millrace.batches_fold(p_now, 100000);
     when 'depend' then return millrace.depends_look(p_now, 2000);
+    when 'turns' then return millrace.turns_settle(p_now, 1000);
     when 'count' then return millrace.count_all(p_now);
     when 'pulse' then return millrace.pulse(p_now);
     when 'dead' then return case when millrace.due('millrace.clean_clock', p_now, 10000) then millrace.dead_retain(p_now, 10000) end;

@@ -11,7 +11,12 @@ declare
 begin
   perform millrace.at_home();
   for i in 1..5 loop
-    select case d.why when 'p' then 'paused' when 'w' then 'waiting' else 'scheduled' end
+    select case d.why
+             when 'p' then 'paused'
+             when 'w' then 'waiting'
+             when 'o' then case when d.stale_at <= p_now then 'expired' else 'available' end
+             else 'scheduled'
+           end
       into v_out.status
       from millrace.delayed d
      where d.job_id = p_id

@@ -30,7 +30,7 @@ begin
   if v_counts then
     select coalesce(jsonb_object_agg(c.queue_id || c.what, c.n), '{}')
       into v_count
-      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' else 'scheduled' end as what, count(*) as n
+      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' when d.why = 'o' then 'aside' else 'scheduled' end as what, count(*) as n
               from millrace.delayed d
              group by 1, 2
              union all
@@ -56,12 +56,13 @@ begin
       v_new.scheduled := coalesce((v_count ->> (v_queue.queue_id || 'scheduled'))::bigint, 0);
       v_new.retrying := coalesce((v_count ->> (v_queue.queue_id || 'retrying'))::bigint, 0);
       v_new.dead_count := coalesce((v_count ->> (v_queue.queue_id || 'dead'))::bigint, 0);
+      v_new.aside := coalesce((v_count ->> (v_queue.queue_id || 'aside'))::bigint, 0);
     end if;
     continue when v_new = v_last and v_last.taken_at > p_now - interval '10 minutes';
     insert into millrace.pulse (slot, queue_id, taken_at, done_total, failed_total, wait_total, run_total, scheduled, retrying, dead_count,
-                                took_ms)
+                                took_ms, aside)
     values ((date_part('epoch', p_now)::bigint / 3600) % 4, v_queue.queue_id, p_now, v_new.done_total, v_new.failed_total,
-            v_new.wait_total, v_new.run_total, v_new.scheduled, v_new.retrying, v_new.dead_count, v_took);
+            v_new.wait_total, v_new.run_total, v_new.scheduled, v_new.retrying, v_new.dead_count, v_took, v_new.aside);
     v_n := v_n + 1;
   end loop;
   return v_n;

@@ -45,6 +45,7 @@ begin
                     when 'interval' then date_part('epoch', v_value::interval)::numeric
                     when 'text' then null
                     when 'rate' then (millrace.rate_parse(v_value)).most
+                    when 'boolean' then null
                     else v_value::bigint
                   end;
       if v_number < v_setting.least_value or v_number > v_setting.most_value then
@@ -62,9 +63,10 @@ begin
     end;
   end loop;
   update millrace.queue q
-     set parts_seen = greatest(q.parts_seen, q.part_count)
+     set parts_seen = greatest(q.parts_seen, q.part_count, case when q.ordered then 32 else 0 end)
    where q.queue_id = v_queue.queue_id
-     and q.parts_seen < q.part_count;
+     and q.parts_seen < case when q.ordered then 32 else q.part_count end;
+  perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
   if p_settings ? 'overflow' then
     perform millrace.check_overflow(p_name, p_settings -> 'overflow');
   end if;

@@ -51,12 +51,13 @@ begin
                                or (j.log_seg, j.xid, j.pos) <= (j.last_seg, j.last_xid, j.last_pos)));
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
                                 claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
-                                payload_result, job_tenant, job_ref, job_source, trail)
+                                payload_result, job_tenant, job_ref, job_source, trail, order_key)
   select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
          millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          j.letter::"char", j.holder, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
          j.payload_state, j.payload_blob,
-         coalesce(r.payload_result, case when j.mark_text is not null then jsonb_build_object('reason', j.mark_text) end), j.job_tenant, j.job_ref, j.job_source, j.trail
+         coalesce(r.payload_result, case when j.mark_text is not null then jsonb_build_object('reason', j.mark_text) end), j.job_tenant, j.job_ref, j.job_source, j.trail,
+         j.order_key
     from millrace_rehome j
     join millrace.queue q on q.queue_id = j.lane >> 12
     left join millrace.result r on r.job_id = j.job_id and r.pos = j.pos
@@ -78,7 +79,8 @@ begin
   insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key,
                             unique_name, batch_id)
-  select nextval('millrace.pos_seq'), o.job_id, o.created_at, o.lane, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
+  select nextval('millrace.pos_seq'), o.job_id, o.created_at,
+         case when o.order_key is null then o.lane else (o.lane & ~31) + millrace.part_of(o.order_key, 0, 1) end, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
          coalesce(o.ready_at, o.created_at), o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
          o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name, o.batch_id
     from (select *
@@ -92,6 +94,7 @@ begin
    where u.free_at is null
      and not exists (select from millrace.job j where j.job_id = u.job_id)
      and not exists (select from millrace.delayed d where d.job_id = u.job_id);
+  perform millrace.turns_rehome();
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),

@@ -11,6 +11,8 @@ declare
   v_hour  millrace.pulse;
   v_total record;
   v_first int;
+  v_aside bigint;
+  v_oldest double precision;
 begin
   perform millrace.at_home();
   for v_queue in
@@ -33,17 +35,21 @@ begin
      where p.queue_id = v_queue.queue_id
      order by p.taken_at desc
      limit 1;
-    select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l'))
-      into v_stats.scheduled, v_stats.retrying
-      from (select d.why
+    select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why = 'o'),
+           date_part('epoch', p_now - min(d.created_at) filter (where d.why = 'o'))
+      into v_stats.scheduled, v_stats.retrying, v_aside, v_oldest
+      from (select d.why, d.created_at
               from millrace.delayed d
              where d.lane >= v_first
                and d.lane < v_first + 4096
              limit 10001) d;
-    if v_stats.scheduled + v_stats.retrying > 10000 then
+    if v_stats.scheduled + v_stats.retrying + v_aside > 10000 then
       v_stats.scheduled := coalesce(v_pulse.scheduled, v_stats.scheduled);
       v_stats.retrying := coalesce(v_pulse.retrying, v_stats.retrying);
+      v_aside := coalesce(v_pulse.aside, v_aside);
     end if;
+    v_stats.available := v_stats.available + v_aside;      -- waits for its turn only
+    v_stats.oldest_seconds := greatest(v_stats.oldest_seconds, v_oldest);
     select count(*)
       into v_stats.dead
       from (select

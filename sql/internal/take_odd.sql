@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes from a range in which some jobs have expired, are marked (p_marked), have hooks or are large, for lane_take: up to p_limit jobs as claim returns
--- them, and of those passed over the ordinals (after p_base) and their letters, x expired, k cancelled, w withdrawn, d damaged and buried.
+-- them, and of those passed over the ordinals (after p_base) and their letters, x expired, k cancelled, w withdrawn or set aside because
+-- it is not their turn, d damaged and buried.
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- bytes of them than p_budget, but one if p_taken is 0: a claim is built in memory. cut: the rest of the range is for the next claim;
 -- more: it may hold more, but not for want of memory.
@@ -17,7 +18,16 @@ declare
   v_seen int;
   v_live int;
   v_job  millrace.claimed_job;
+  v_turns "char"[];                   -- of an ordered queue, see turns_decide
+  v_buried int[];
 begin
+  if (select q.ordered from millrace.queue q where q.queue_id = p_lane >> 12) then
+    n := 0;
+    if not millrace.turn_lock(p_lane >> 12, p_lane & 31) then
+      return;      -- a claim of another priority has jobs of this part in hand: passed over, as a busy lane is
+    end if;
+    v_turns := millrace.turns_decide(p_now, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed, p_marked);
+  end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
          array_agg(p_base + r.ord::int) filter (where r.kept and not r.live),
@@ -30,15 +40,17 @@ begin
     from (select r.*, r.rank - r.live::int < p_limit and (r.bytes <= p_budget or (r.rank <= 1 and p_taken = 0)) as kept
             from (select r.*, row_number() over o as ord, count(*) filter (where r.live) over o as rank,
                          coalesce(sum(r.size) filter (where r.live) over o, 0) as bytes
-                    from (select j.xid, j.pos, j.job_id, j.stale_at, m.mark, j.order_key, j.unique_name, j.batch_id,
+                    from (select j.xid, j.pos, j.job_id, j.stale_at, coalesce(m.mark, a.mark) as mark, j.order_key, j.unique_name, j.batch_id,
                                  num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 as hooked,
-                                 (j.stale_at <= p_now) is not true and m.mark is null as live,
+                                 (j.stale_at <= p_now) is not true and m.mark is null and a.mark is null as live,
                                  p_now - coalesce(j.ready_at, j.created_at) as waited,
                                  -- JSON is measured as it is stored, maybe compressed, and may take eight times as much
                                  8 * (coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0))
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
-                            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j
+                            from (select j.*, row_number() over () as ord
+                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) j
+                           cross join lateral (select case when v_turns[j.ord] = 'a' then 'w' end as mark) a
                             left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
                                                  from millrace.mark m
                                                 where p_marked
@@ -48,13 +60,23 @@ begin
                   window o as (order by r.xid, r.pos rows unbounded preceding)) r) r;
   cut := n < v_seen and v_live < p_limit;
   more := n < v_seen or v_seen = p_limit + c_passed;
+  if v_turns is not null and hooks is not null then
+    v_buried := millrace.turns_claim(p_now, p_slot, p_lane, positions, hooks, v_turns);
+    -- What was taken is not kept waiting while a long line of one key is set aside.
+    cut := cut or (n - v_live >= c_passed and v_live + p_taken > 0);
+    for i in 1 .. coalesce(cardinality(v_buried), 0) loop
+      marks := overlay(marks placing 'd' from array_position(ordinals, p_base + v_buried[i]) for 1);
+    end loop;
+  end if;
   begin
     select coalesce(array_agg(row(p_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.payload_meta,
                                   case when p_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, p_lane >> 5 & 127,
                                   j.job_source, j.created_at, p_until, j.run_limit)::millrace.claimed_job), '{}')
       into jobs
-      from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j
+      from (select j.*, row_number() over () as ord
+              from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j) j
      where (j.stale_at <= p_now) is not true
+       and (v_turns[j.ord] = 'a') is not true
        and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = j.pos))
            -- a JSON value that lies out of line is decoded here, not when it is sent
        and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true

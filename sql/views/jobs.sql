@@ -8,7 +8,7 @@ select j.id, j.job_id as row_id, q.queue_name as queue, j.job_kind as kind,
        case when s.status = 'available' and j.stale_at <= now() then 'expired' else s.status end as status, (j.lane >> 5) & 127 as priority, j.attempt::int as attempt,
        j.attempts_limit::int as max_attempts, j.args, j.payload_meta as meta, j.job_tenant as tenant, j.job_ref as ref,
        j.job_source as source, j.created_at, coalesce(j.ready_at, j.created_at) as run_at, s.worker, s.claimed_at, s.finished_at,
-       j.trail -> -1 ->> 'error' as error
+       j.trail -> -1 ->> 'error' as error, j.order_key as ordering_key
   from (select j.*, j.job_id as id, j.pos as at, j.payload_args as args
           from millrace.job j
          where j.pack_n is null
@@ -22,19 +22,20 @@ select j.id, j.job_id as row_id, q.queue_name as queue, j.job_kind as kind,
  where s.status is not null
    and j.stale_at is distinct from '-infinity'
  union all
-select d.job_id, d.job_id, q.queue_name, d.job_kind, case d.why when 'p' then 'paused' when 'w' then 'waiting' else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
-       d.job_tenant, d.job_ref, d.job_source, d.created_at, case when d.why in ('p', 'w') then d.resume_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error'
+select d.job_id, d.job_id, q.queue_name, d.job_kind, case d.why when 'p' then 'paused' when 'w' then 'waiting' when 'o' then case when d.stale_at <= now() then 'expired' else 'available' end else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
+       d.job_tenant, d.job_ref, d.job_source, d.created_at, case d.why when 'p' then d.resume_at when 'w' then d.resume_at when 'o' then d.created_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error',
+       d.order_key
   from millrace.delayed d
   join millrace.queue q on q.queue_id = d.lane >> 12
  union all
 select d.job_id, d.job_id, q.queue_name, d.job_kind, 'dead', (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
-       d.job_tenant, d.job_ref, d.job_source, d.created_at, null, null, null, d.died_at, d.failure
+       d.job_tenant, d.job_ref, d.job_source, d.created_at, null, null, null, d.died_at, d.failure, d.order_key
   from millrace.dead d
   join millrace.queue q on q.queue_id = d.queue_id
  union all
 select a.job_id, a.job_id, q.queue_name, a.job_kind, case a.outcome when 'x' then 'expired' when 'k' then 'cancelled' else 'completed' end, (a.lane >> 5) & 127, a.attempt,
        a.attempts_limit, a.payload_args, a.payload_meta, a.job_tenant, a.job_ref, a.job_source, a.created_at, null, a.holder,
-       a.claimed_at, a.finished_at, a.trail -> -1 ->> 'error'
+       a.claimed_at, a.finished_at, a.trail -> -1 ->> 'error', a.order_key
   from millrace.archive a
   join millrace.queue q on q.queue_id = a.queue_id
  where a.keep_until > now()
@@ -43,6 +44,6 @@ select a.job_id, a.job_id, q.queue_name, a.job_kind, case a.outcome when 'x' the
 comment on view millrace.job_list is 'every job and its status, and where its row is found';
 create view millrace.jobs as
 select l.id, l.queue, l.kind, l.status, l.priority, l.attempt, l.max_attempts, l.args, l.meta, l.tenant, l.ref, l.source, l.created_at, l.run_at,
-       l.worker, l.claimed_at, l.finished_at, l.error
+       l.worker, l.claimed_at, l.finished_at, l.error, l.ordering_key
   from millrace.job_list l;
 comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired, paused, waiting';

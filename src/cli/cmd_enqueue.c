@@ -65,9 +65,10 @@ static const struct command_form form = {
     2,
     "Enqueues a job and prints its id. With --file, or - in place of ARGS-JSON, enqueues a job for\n"
     "each line of a file or of standard input: a JSON object with any of kind, args, queue,\n"
-    "priority, run_at, delay, unique_key, on_conflict, unique_for, tenant, ref, max_attempts,\n"
-    "timeout, expires_in, meta, state, blob, batch, depends_on. KIND and the options are the\n"
-    "defaults of the lines then. Where a job with the same key is there already, its id is printed.",
+    "priority, run_at, delay, unique_key, on_conflict, unique_for, ordering_key, tenant, ref,\n"
+    "max_attempts, timeout, expires_in, meta, state, blob, batch, depends_on. KIND and the options\n"
+    "are the defaults of the lines then. Where a job with the same key is there already, its id is\n"
+    "printed.",
     "millrace-enqueue(1)",
 };
 
@@ -546,7 +547,7 @@ int cmd_enqueue(int argc, char **argv)
          "a job with the key is there: ignore, or replace its args and time (ignore)"},
         {"unique-for", OPTION_SPAN, &enqueue.unique_for_ms, "TIME",
          "hold the key this long after completion, too (not at all)"},
-        {"key", OPTION_STRING, &enqueue.key, "KEY", "ordering key; of a later version"},
+        {"key", OPTION_STRING, &enqueue.key, "KEY", "jobs of this key run one at a time, in order (ordered queues)"},
         {"tenant", OPTION_STRING, &enqueue.tenant, "TEXT", "travels with the job"},
         {"ref", OPTION_STRING, &enqueue.ref, "TEXT", "your own id; the job can be found by it"},
         {"max-attempts", OPTION_NUMBER, &enqueue.max_attempts, "NUMBER",

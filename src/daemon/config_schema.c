@@ -49,7 +49,7 @@ static void hint(const char *text)
 
 // What interface and database know and this version does not do yet.
 static const char *const later_sections[] = {"http", "token", "bridge", NULL};
-static const char *const later_settings[] = {"fair", "ordered", NULL};
+static const char *const later_settings[] = {"fair", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -341,6 +341,8 @@ const struct config_setting config_settings[] = {
     {"max_attempts", SETTING_NUMBER},
     {"max_blob", SETTING_NUMBER},
     {"max_state", SETTING_NUMBER},
+    {"on_failure", SETTING_WORD},
+    {"ordered", SETTING_WORD},
     {"overflow", SETTING_WORD},
     {"parts", SETTING_NUMBER},
     {"poison_limit", SETTING_NUMBER},

@@ -306,7 +306,7 @@ LINES
     local bad
     for bad in '{"priority": 200}' '{"args": {"t": "\u0000"}}' '{"kindness": 1}' '{"delay": "soon"}' '{"args": 1e400000}' \
         '{"queue": ""}' '{"unique_key": ""}' '{"unique_key": "u", "on_conflict": "fail"}' '{"unique_for": "1 hour"}' \
-        '{"ordering_key": "o"}' '{"state": "*"}'; do
+        '{"ordering_key": "o"}' '{"ordering_key": ""}' '{"state": "*"}'; do
         { plain_lines 1 77 && echo "$bad" && plain_lines 79 120; } >jobs.in
         sql "select millrace.set_queue('$q', '{}'), millrace.purge('$q')" >/dev/null
         run "$MR_BIN" enqueue k --queue "$q" --file jobs.in --json

@@ -69,6 +69,14 @@ page_matches()
     page_matches "$MR_ROOT/docs/schedules.md"
 }
 
+@test "docs/ordered.md prints what it says" {
+    page_matches "$MR_ROOT/docs/ordered.md"
+    local word
+    for word in ordered ordering_key on_failure waits_for; do
+        parts commands "$MR_ROOT/docs/ordered.md" | grep -q "$word"
+    done
+}
+
 @test "docs/unique.md prints what it says" {
     page_matches "$MR_ROOT/docs/unique.md"
     local word

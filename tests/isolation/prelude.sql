@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -113,6 +113,24 @@ create function statuses(p_queue text) returns text language sql as $$
   select string_agg(j.status, ', ' order by j.id) from millrace.jobs j where j.queue = p_queue
 $$;
 
+-- Jobs of an ordering key.
+create function line(p_at numeric, p_queue text, p_key text, p_n int, p_priority int = 50) returns bigint language sql as $$
+  select count(millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, p_priority, null, null, null, p_key, null, null, null, null, null, null, null, null, null))
+    from generate_series(1, p_n)
+$$;
+
+-- The places of the jobs that a worker got among all that were enqueued: 1 for the first.
+create function places(p_who text) returns text language sql as $$
+  select string_agg(j.place::text, ' ' order by j.place)
+    from (select j.id, row_number() over (order by j.id) as place from millrace.jobs j) j
+    join (select i.id
+            from note n
+            join millrace.claim k on k.token::text = split_part(n.lease, '.', 4)
+           cross join lateral unnest(coalesce(k.job_ids, k.positions)) with ordinality i(id, ord)
+           where n.who = p_who
+             and substr(k.outcome, i.ord::int, 1) = 'o') h on h.id = j.id
+$$;
+
 -- A job of nine million bytes: one fits into a claim, two do not.
 create function large(p_at numeric, p_queue text) returns boolean language sql as $$
   select millrace.enqueue_at(at(p_at), 'large', '{}', p_queue, 50, null, null, null, null, null, null, null, null, null, null, null,
@@ -202,6 +220,17 @@ end $$;
 create function fail_one(p_who text, p_at numeric) returns text language sql as $$
   select millrace.fail_at(at(p_at), n.lease, (select min(j.id) from millrace.jobs j where j.status = 'running'), 'no', null, false, null)
     from (select lease from note where who = p_who order by ctid desc limit 1) n
+$$;
+
+-- Fails the first job that runs, to be retried a second later.
+create function fail_later(p_who text, p_at numeric) returns text language sql as $$
+  select millrace.fail_at(at(p_at), n.lease, (select min(j.id) from millrace.jobs j where j.status = 'running'), 'no', '1 second', true, null)
+    from (select lease from note where who = p_who order by ctid desc limit 1) n
+$$;
+
+-- What is done from outside to the n-th job.
+create function cancel_nth(p_at numeric, p_n int) returns text language sql as $$
+  select millrace.cancel_at(at(p_at), (select j.id from millrace.jobs j order by j.id offset p_n - 1 limit 1), null)
 $$;
 
 -- Runs maintain and tells what one duty did.

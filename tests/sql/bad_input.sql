@@ -168,9 +168,7 @@ select t.refused(format('select count(*) from millrace.enqueue_jobs(%L)', jsonb_
 -- What this version does not do is refused, not ignored.
 select t.refused(s, '0A000', 'not supported by this version')
   from unnest(array[
-    $$ select millrace.enqueue('k', ordering_key => 'x') $$,
-    $$ select count(*) from millrace.enqueue_jobs('[{"kind": "k", "ordering_key": "x"}]') $$,
-    $$ select millrace.set_queue('new', '{"ordered": true}') $$, $$ select millrace.set_queue('work', '{"lease": "1 minute", "fair": true}') $$]) s;
+    $$ select millrace.set_queue('work', '{"lease": "1 minute", "fair": true}') $$]) s;
 
 -- Settings.
 select t.refused(format('select millrace.set_queue(%L, %L)', 'work', v), '22023', m)

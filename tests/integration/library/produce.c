@@ -309,7 +309,7 @@ static void bad_text(void)
     job.kind = "";
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EINVALID);
     job.kind = "k";
-    job.ordering_key = "not yet";
+    job.ordering_key = "in a queue without order";
     CHECK_CODE(mr_enqueue(conn, &job, NULL, &err), MR_EINVALID);
     job.ordering_key = NULL;
     job.priority = 100;

@@ -117,6 +117,6 @@ select millrace.drop_queue(:'q');
 -- What this version refuses, it refuses here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
-select millrace.enqueue('k', queue => :'q', ordering_key => 'o');
+select millrace.set_queue(:'q', '{"fair": true}');
 :note
 \echo the end

@@ -24,3 +24,10 @@ select count(*) from (select millrace.fail(:'lease', id, 'no use', retry => fals
 insert into app.buried select id from app.held where lease = :'lease' order by id offset 2 limit 2;
 select millrace.complete(:'lease', array(select id from app.held where lease = :'lease' order by id offset 4 limit 1));
 insert into app.done select id, 'piece' from app.held where lease = :'lease' order by id offset 4 limit 1;
+-- Of an ordering key one runs, and four are set aside behind it.
+select millrace.set_queue('line', '{"ordered": true}');
+insert into app.sent (id, queue, priority, writer, n, delayed)
+select millrace.enqueue('work', '{}', 'line', 50, ordering_key => 'one'), 'line', 50, 95, g, false
+  from generate_series(1, 5) g;
+select app.take(3, 'line', 6) is not null;
+select millrace.depth('line');

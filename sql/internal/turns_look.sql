@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The job whose turn it is, where that is not this one's: the one that a job with an ordering key waits for. Null: none, as far as claims have seen.
+create or replace function millrace.turn_before(p_id bigint)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_lane int;
+  v_key  text;
+begin
+  select j.lane, j.order_key
+    into v_lane, v_key
+    from (select j.lane, j.order_key, j.pos from millrace.job_rows(p_id) j
+           union all
+          select d.lane, d.order_key, null from millrace.delayed d where d.job_id = p_id) j
+   order by j.pos desc nulls first
+   limit 1;
+  return (select nullif(nullif(t.job_id, p_id), 0)
+            from millrace.turn t
+           where t.queue_id = v_lane >> 12
+             and t.order_key = v_key
+           order by t.no desc
+           limit 1);
+end $$;
+
+-- The jobs of a queue that are set aside, exactly; they count as available. Costs as much as there are.
+create or replace function millrace.queue_aside(p_queue millrace.queue)
+returns bigint
+language plpgsql
+as $$
+begin
+  if not p_queue.ordered then
+    return 0;
+  end if;
+  return (select count(*)
+            from millrace.delayed d
+           where d.slot = 56
+             and d.lane >> 12 = p_queue.queue_id
+             and d.why = 'o');
+end $$;
