@@ -326,9 +326,12 @@ int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr
     struct room_wait wait;
     int64_t pause_ms = 0;
     mr_error last; // the caller's is not for failures that are got over
-    int code;
+    int code = check_conn(conn, err);
 
-    room_wait_begin(&wait, clock_ms(), conn ? conn->full_wait_ms : 0);
+    if (code) {
+        return code;
+    }
+    room_wait_begin(&wait, clock_ms(), conn->full_wait_ms);
     while ((code = mr__conn_ask(conn, call, NULL, ret, &last)) &&
            room_wait_again(&wait, clock_ms(), code, &pause_ms, &last)) {
         pause_for(conn, pause_ms);

@@ -330,8 +330,7 @@ static bool is_worth(struct worker *worker, int room, int64_t now_ms)
     int64_t running = worker->counts.running + asked_for(worker), all = room + running;
     int64_t whole = all < worker->options.batch ? all : worker->options.batch;
 
-    if (running == 0 || worker->limited ||
-        room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
+    if (running == 0 || worker->limited || room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
         return true;
     }
     if (worker->room_since_ms == 0) {
@@ -347,8 +346,7 @@ static void claim(struct worker *worker, int64_t now_ms)
     }
     int room = worker->ops.room(worker->arg) - asked_for(worker);
     if (worker->limited && worker->options.slots > 0) {
-        int64_t free_slots =
-            worker->options.slots - worker->counts.running - asked_for(worker);
+        int64_t free_slots = worker->options.slots - worker->counts.running - asked_for(worker);
         room = free_slots < room ? (int)free_slots : room;
     }
     int batch = worker->options.batch;

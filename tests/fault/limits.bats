@@ -7,7 +7,6 @@
 
 load ../lib/server
 load ../lib/workers
-worker_pids=() # filled by start_worker
 
 setup()
 {

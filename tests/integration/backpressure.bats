@@ -46,12 +46,12 @@ plain_lines()
     seq "$1" "$2" | sed 's/.*/{"args": {"n": &}}/'
 }
 
-# A transaction that has done $1 and stays open until end_open; $2 is what its output then has.
+# A transaction that has done $1 and stays open until end_open.
 begin_open()
 {
     coproc OPEN { psql -X -q -A -t; }
     echo "$1" >&"${OPEN[1]}"
-    echo "\\echo open" >&"${OPEN[1]}"
+    printf '%s\n' '\echo open' >&"${OPEN[1]}"
     local line
     until read -r line <&"${OPEN[0]}" && [ "$line" = open ]; do :; done
 }

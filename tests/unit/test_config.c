@@ -163,8 +163,7 @@ static void wrong_values(void **state)
     refused("worker w { queue = q exec = x\n concurrency = many }",
             ":2: wrong value for \"concurrency\": \"many\"",
             "Write a whole number from 1 to 10000.");
-    refused("queue q { concurrency = 1000001 }",
-            ":1: wrong value for \"concurrency\": \"1000001\"",
+    refused("queue q { concurrency = 1000001 }", ":1: wrong value for \"concurrency\": \"1000001\"",
             "Write a whole number from 1 to 1000000.");
     refused("worker w { batch = 0 }", ":1: wrong value for \"batch\": \"0\"",
             "Write a whole number from 1 to 10000.");
