@@ -140,7 +140,8 @@ typedef struct mr_job_spec {
     int64_t timeout_ms;     // how long a handler may take; 0: as the worker says
     int64_t expires_in_ms;  // ends as expired when nobody took it by then; 0: never
     const char *unique_key; // the queue has one job with it until that has ended; NULL: none
-    const char *ordering_key; // of an ordered queue: one at a time, in order; NULL: none
+    // Of an ordered queue: one job with it runs at a time, in order; NULL: none.
+    const char *ordering_key;
     const char *tenant;
     const char *ref;  // the caller's own id
     const char *meta; // JSON

@@ -242,10 +242,11 @@ begin
                                                                 from unnest(v_odd) with ordinality o(at, i)
                                                                where substr(v_marks, o.i::int, 1) in ('k', 'w')) end);
   end if;
-  if p_mode = 'r' and v_taken = 0 and v_n < c_batch_of_odd then
-    -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
-    return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
-  elsif p_mode = 'r' and v_taken = 0 then
+  if p_mode = 'r' and v_taken = 0 then
+    if v_n < c_batch_of_odd then
+      -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
+      return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
+    end if;
     perform millrace.wake(p_lane >> 12, p_now);      -- there may be more behind: a worker that finds nothing here need not wait for long
   end if;
   return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);

@@ -84,8 +84,11 @@ begin
                         and j.pos = o.pos
                         and (s.claimed_at is null or s.letter = 'o'));
   get diagnostics v_n = row_count;
-  if pg_try_advisory_xact_lock(1297219595, 0) and not exists (select from millrace.mark) then
-    perform setval('millrace.mark_hint', 0);
+  -- A sequence is not rolled back: not in the transaction that deleted the last ones. And the look comes after the lock, in a statement of its own.
+  if v_n = 0 and pg_try_advisory_xact_lock(1297219595, 0) then
+    if not exists (select from millrace.mark) then
+      perform setval('millrace.mark_hint', 0);
+    end if;
   end if;
   return v_n;
 end $$;

@@ -6,7 +6,6 @@
 
 load ../lib/server
 load ../lib/workers
-worker_pids=() # filled by start_worker
 
 keys=50
 jobs=60 # of each key

@@ -223,7 +223,7 @@ is_at_home_after_migrate()
     [ "$(sql 'select count(distinct seg) >= 6 and count(distinct lane) >= 7 from millrace.job')" = t ]
     [ "$(sql "select count(*) > 0 from millrace.claim where status = 'r' and holder like 'worker 1_'")" = t ]
     [ "$(sql 'select count(*) from millrace.dead')" -eq 2 ]
-    [ "$(sql 'select count(*) from millrace.delayed')" -eq 7 ]
+    [ "$(sql 'select count(*) from millrace.delayed')" -eq 11 ]
     [ "$(sql 'select min(xid::text::bigint) > pg_current_xact_id()::text::bigint from millrace.job')" = t ]
     all_refuse
     is_at_home_after_migrate
@@ -267,7 +267,7 @@ take_one()
 }
 
 @test "a batch and a job that waits: told of every end, also of one that comes with the move" {
-    local batch running child
+    local batch running
     (
         export PGHOST=$SOURCE_HOST PGPORT=$SOURCE_PORT
         new_db batched

@@ -26,16 +26,16 @@ members_done()
 # batch_of MEMBERS DIES SECONDS: DIES is the job of a thousand that dies, -1 for none. Leaves the batch's number in "batch".
 batch_of()
 {
-    local members=$1 dies=$2 i id
+    local members=$1 dies=$2 id
     pids=()
     sql "select millrace.set_queue('m', '{}'), millrace.set_queue('called', '{}')"
     batch=$(sql "select millrace.batch_begin(on_complete => '{\"kind\": \"complete\", \"queue\": \"called\"}', on_death => '{\"kind\": \"death\", \"queue\": \"called\"}',
                                              on_end => '{\"kind\": \"end\", \"queue\": \"called\"}')")
-    for i in $(seq 16); do
+    for _ in $(seq 16); do
         bench finisher -c 1 -D "dies=$dies"
     done
     bench upkeep -c 2
-    for i in $(seq $((members / 10000))); do
+    for _ in $(seq $((members / 10000))); do
         sql "select app.add($batch, 5000)"
         sql "select app.add($batch, 5000)"
         if [ "$dies" -ge 0 ]; then

@@ -50,7 +50,7 @@ select millrace.pause(:'q');
 select count(*) = 0 as passed_pause from millrace.claim(:'q');
 select millrace.resume(:'q');
 :note
-select count(*) = 14 as passed_maintain from millrace.maintain();
+select count(*) = 15 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
 select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
@@ -114,6 +114,17 @@ select millrace.depend(:child, array[:id]::bigint[]);
 :note
 select millrace.job(:child) ->> 'status' = 'waiting' as passed_depend;
 select millrace.drop_queue(:'q');
+-- An ordering key: one at a time, and the next when it has ended.
+select millrace.set_queue(:'q', '{"ordered": true}');
+select millrace.enqueue('k', queue => :'q', ordering_key => 'o') as id \gset
+select millrace.enqueue('k', queue => :'q', ordering_key => 'o') as next \gset
+:note
+select lease, id = :id as first from millrace.claim(:'q', 'w', 10) \gset
+select :'first'::boolean as passed_ordered_first;
+select count(*) = 0 as passed_ordered_held from millrace.claim(:'q', 'w', 10);
+:note
+select millrace.complete(:'lease') = 1 as passed_ordered_completed;
+select id = :next as passed_ordered_next from millrace.claim(:'q', 'w', 10);
 -- What this version refuses, it refuses here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
