@@ -26,6 +26,9 @@ static const struct {
     {"unique", "{}", "{\"unique_key\": \"key-{n}\"}", 0.2},
     {"batch", "{}", "{\"batch\": 1}", 0.2},
     {"ordered", "{\"ordered\": true}", "{\"ordering_key\": \"key-{n}\"}", 0.1},
+    {"concurrency", "{\"concurrency\": 1000000}", "{}", 0.5},
+    {"rate", "{\"rate\": \"1000000000/s\"}", "{}", 0.5},
+    {"depth_limit", "{\"depth_limit\": 1000000}", "{}", 0.8},
 };
 
 enum {
