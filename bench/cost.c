@@ -36,7 +36,8 @@ static const struct item items[] = {
      false},
     {"pickup", item_pickup, "time from a commit to the handler, beside a bare NOTIFY", false},
     {"idle", item_idle, "what an idle daemon with three workers costs", false},
-    {"features", item_features, "drain rate of a queue that uses a feature, over a plain one", false},
+    {"features", item_features, "drain rate of a queue that uses a feature, over a plain one",
+     false},
 };
 
 enum {

@@ -14,7 +14,7 @@
 mr_error err;
 
 static const struct driver_case *const tables[] = {
-    produce_cases, unique_cases,  work_cases,     nowait_cases,
+    produce_cases, unique_cases, work_cases,     nowait_cases,
     trouble_cases, worker_cases, progress_cases,
 };
 
