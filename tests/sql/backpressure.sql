@@ -259,4 +259,8 @@ select is((select count(*) from pg_class c where c.relnamespace = 'millrace'::re
 select millrace.drop_queue('else');
 select isnt(millrace.enqueue('k', queue => 'a'), null, 'a new queue of the name has no limit');
 
+-- A duplicate of a unique job, too.
+select millrace.set_queue('dup', '{"depth_limit": 1}');
+select millrace.enqueue('k', queue => 'dup', unique_key => 'a');
+select t.refused($$ select millrace.enqueue('k', queue => 'dup', unique_key => 'a') $$, 'MR002', 'queue ''dup'' is full');
 select * from finish();
