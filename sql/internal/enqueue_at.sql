@@ -20,7 +20,10 @@ begin
   perform millrace.check_job('', p_kind, p_args, p_queue, p_priority, p_run_at, p_delay, p_unique_key, p_ordering_key, p_tenant, p_ref,
                              p_max_attempts, p_timeout, p_expires_in, p_on_conflict, p_unique_for);
   perform pg_current_xact_id();
-  v_queue := millrace.queue_into(p_now, p_queue, 1, case when v_due > p_now then 0 else 1 end);
+  v_queue := millrace.queue_of(p_queue);
+  if v_queue.depth_limit is not null then
+    v_queue := millrace.queue_admit(p_now, v_queue, 1, case when v_due > p_now then 0 else 1 end);
+  end if;
   perform millrace.check_size('args', millrace.json_size(p_args, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('meta', millrace.json_size(p_meta, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');

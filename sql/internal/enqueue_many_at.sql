@@ -36,7 +36,10 @@ begin
     return;
   end if;
   v_xid := pg_current_xact_id();
-  v_queue := millrace.queue_into(p_now, p_queue, cardinality(p_args), case when p_run_at > p_now then 0 else cardinality(p_args) end);
+  v_queue := millrace.queue_of(p_queue);
+  if v_queue.depth_limit is not null then
+    v_queue := millrace.queue_admit(p_now, v_queue, cardinality(p_args), case when p_run_at > p_now then 0 else cardinality(p_args) end);
+  end if;
   if pg_column_size(p_args) > v_queue.args_bytes then
     perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
   end if;

@@ -1,24 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- The queue that takes a call's p_jobs jobs for the queue of a name, p_ready of them at once: that queue, made with defaults when it is not
--- there, or its overflow. Refuses where both are full (MR002) or too small for such a call (22023). A queue without a limit costs nothing.
-create or replace function millrace.queue_into(p_now timestamptz, p_name text, p_jobs bigint, p_ready bigint)
-returns millrace.queue
-language plpgsql
-as $$
-declare
-  v_queue millrace.queue;
-begin
-  select q.*
-    into v_queue
-    from millrace.queue q
-   where q.queue_name = p_name;
-  if found and v_queue.depth_limit is null then
-    return v_queue;
-  end if;
-  return case when found then millrace.queue_admit(p_now, v_queue, p_jobs, p_ready) else millrace.queue_of(p_name) end;
-end $$;
-
--- The same for a queue that has a limit. An overflow is not followed further than one queue.
+-- The queue that takes a call's p_jobs jobs, p_ready of them at once, for a queue that has a depth_limit: that queue, or its overflow, which is not
+-- followed further than one queue. Refuses where both are full (MR002) or too small for such a call (22023).
 create or replace function millrace.queue_admit(p_now timestamptz, p_queue millrace.queue, p_jobs bigint, p_ready bigint)
 returns millrace.queue
 language plpgsql
