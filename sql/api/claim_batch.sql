@@ -23,8 +23,7 @@ set jit = off
 as $$
 declare
   v_now   timestamptz := clock_timestamp();
-  v_state boolean := coalesce(with_state, true);
-  v_taken millrace.taken := millrace.claim_take(v_now, queue, worker, max_jobs, lease_for, v_state);
+  v_taken millrace.taken := millrace.claim_take(v_now, queue, worker, max_jobs, lease_for, with_state is not false);
   v_row   millrace.claimed_job;
 begin
   if v_taken.lease is null and v_taken.limited is null then
@@ -40,7 +39,7 @@ begin
   for i in 1 .. coalesce(cardinality(v_taken.seg), 0) loop
     return query
       select null::text, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
-             case when v_state then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, null::int, j.job_source,
+             case when with_state is not false then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, null::int, j.job_source,
              j.created_at, null::timestamptz, j.run_limit
         from millrace.range_jobs(v_taken.seg[i] % 16, v_taken.lane, v_taken.from_xid[i], v_taken.from_pos[i], v_taken.to_xid[i],
                                  v_taken.hi, v_taken.rows[i]) j;

@@ -22,10 +22,10 @@ declare
   c_large constant int := 1500;             -- bytes that may lie out of line, see take_odd
   c_budget constant bigint := 16777216;     -- bytes of large jobs in a claim
   c_costly constant interval := '5 ms';     -- an empty poll that took longer leaves a tick
-  v_begun   timestamptz := clock_timestamp();
+  v_begun   timestamptz;
   v_open    int := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_cur_no  bigint;
-  v_cur_seg int := v_open;
+  v_cur_seg int;
   v_win_no  bigint;
   v_total   bigint;
   v_apart   boolean;                         -- the cursor's window is in another row
@@ -39,7 +39,6 @@ declare
   v_range   record;
   v_from_xid xid8;
   v_from_pos bigint;
-  v_limit   int;
   v_found   record;
   v_few     boolean := p_mode = 'r' and p_max <= 8;      -- read with the cursor's move, not after it: saves a statement
   v_lease   text;
@@ -60,12 +59,16 @@ declare
   v_bytes   bigint := 0;
   v_odd     int[];
   v_marks   text;
-  v_marked  boolean := coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0;      -- somewhere
-  v_hit     boolean := false;                -- here
+  v_marked  boolean;                         -- somewhere
+  v_hit     boolean;                         -- here
   v_hooks   millrace.hook[];                 -- see jobs_ended
+  v_plain   boolean;                         -- nothing in a range but jobs to be read later
 begin
-  select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null
-    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
+  -- With the cursor comes what a claim needs once: as a column of this statement it costs less than as one of its own.
+  select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null,
+         v_open, v_open, clock_timestamp(), gen_random_uuid(), p_now + p_lease,
+         coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0
+    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart, v_cur_seg, v_top, v_begun, v_token, v_until, v_marked
     from (select k.no, k.win_no, k.total, k.win_lo, k.win_hi, k.last_seg, k.last_xid, k.last_pos
             from millrace.claim k
            where k.slot = v_open % 16
@@ -80,11 +83,13 @@ begin
                           and k.win_hi is null
                         limit 1) w on true;
   if v_cur_no is null then
-    select c.no, c.seg, c.win_no, c.total, c.lo, c.hi, c.last_seg, c.last_xid, c.last_pos, false
-      into v_cur_no, v_cur_seg, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart
+    select c.no, c.seg, c.win_no, c.total, c.lo, c.hi, c.last_seg, c.last_xid, c.last_pos, false, v_open, clock_timestamp(), gen_random_uuid(),
+           p_now + p_lease, coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0
+      into v_cur_no, v_cur_seg, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart, v_top, v_begun, v_token, v_until, v_marked
       from millrace.lane_cursor(p_lane, v_open) c;
     if v_cur_no is null then
       v_cur_no := 0;
+      v_cur_seg := v_open;
       v_total := 0;
       v_lo := '1:1:';
       v_hi := millrace.snapshot();
@@ -92,15 +97,16 @@ begin
     end if;
   end if;
   if p_mode = 'r' then
-    v_token := gen_random_uuid();
     v_lease := concat(v_open % 16, '.', p_lane, '.', v_cur_no + 1, '.', v_token);
-    v_until := p_now + p_lease;
+  else
+    v_token := null;
+    v_until := null;
   end if;
 
   <<windows>>
   loop
-    v_top := pg_sequence_last_value('millrace.seg_seq'::regclass);
     if v_seg is null then
+      v_top := pg_sequence_last_value('millrace.seg_seq'::regclass);
       v_xid := '0';
       v_pos := -1;
       v_range := millrace.window_ranges(v_lo, v_hi, '0');
@@ -111,18 +117,15 @@ begin
     while v_seg <= v_top loop
       for i in 1 .. coalesce(cardinality(v_range.to_xid), 0) loop
         continue when v_range.to_xid[i] <= v_xid;
-        v_from_xid := v_range.from_xid[i];
-        v_from_pos := v_range.from_pos[i];
-        if v_from_xid < v_xid then
-          v_from_xid := v_xid;
-          v_from_pos := v_pos;
-        elsif v_from_xid = v_xid then
-          v_from_pos := greatest(v_from_pos, v_pos);
-        end if;
+        v_from_xid := greatest(v_range.from_xid[i], v_xid);
+        v_from_pos := case
+                        when v_range.from_xid[i] < v_xid then v_pos
+                        when v_range.from_xid[i] = v_xid then greatest(v_range.from_pos[i], v_pos)
+                        else v_range.from_pos[i]
+                      end;
         loop
-          v_limit := p_max - v_taken;
           if v_few then
-            select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+            select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
                    coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
                    or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
@@ -134,42 +137,45 @@ begin
                                         p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
                              end) as jobs
               into v_found
-              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit) j;
+              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
           else
-            select count(*)::int as n, count(*) = v_limit as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
-                   millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
-                                      j.order_key, j.unique_name, j.batch_id)) > 0 as odd
+            select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
+                   millrace.newest_xid(j.xid) as xid, sum(p_now - j.since) as wait, bool_or(j.odd) is true as odd
               into v_found
-              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit) j;
+              from millrace.range_look(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
           end if;
           exit when v_found.n = 0;
-          exit windows when p_mode = 't';
-          v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
-          if (v_found.odd or v_hit) and p_mode = 'r'
-             and (v_few or v_hit or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit)) then
-            exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
-            v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_limit, v_n,
-                                         v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);      -- it reads on behind those that were looked at
-            exit windows when v_found.n = 0;
-            v_bytes := v_bytes + v_found.bytes;
-            v_jobs := v_jobs || v_found.jobs;
-            v_taken := cardinality(v_jobs);
-            v_odd := v_odd || v_found.ordinals;
-            v_marks := concat(v_marks, v_found.marks);
-            if v_found.hooks is not null then
-              v_hooks := v_hooks || array_fill(null::millrace.hook, array[v_n - coalesce(cardinality(v_hooks), 0)]) || v_found.hooks;
+          v_plain := not (v_found.odd or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
+          if not v_plain then
+            exit windows when p_mode = 't';
+            v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
+            if (v_found.odd or v_hit) and p_mode = 'r'
+               and (v_few or v_hit or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
+              exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
+              v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_n,
+                                           v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);      -- it reads on behind those that were looked at
+              exit windows when v_found.n = 0;
+              v_bytes := v_bytes + v_found.bytes;
+              v_jobs := v_jobs || v_found.jobs;
+              v_taken := cardinality(v_jobs);
+              v_odd := v_odd || v_found.ordinals;
+              v_marks := concat(v_marks, v_found.marks);
+              if v_found.hooks is not null then
+                v_hooks := v_hooks || array_fill(null::millrace.hook, array[v_n - coalesce(cardinality(v_hooks), 0)]) || v_found.hooks;
+              end if;
+            elsif v_few then
+              v_jobs := v_jobs || v_found.jobs;
+              v_taken := v_taken + v_found.n;
+            else
+              exit windows when cardinality(v_jobs) > 0;
+              if p_mode = 'p' and v_found.odd then
+                perform millrace.range_ended(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
+              end if;
+              v_jobs := null;
+              v_plain := true;
             end if;
-          elsif v_few then
-            v_jobs := v_jobs || v_found.jobs;
-            v_taken := v_taken + v_found.n;
-          else
-            exit windows when cardinality(v_jobs) > 0;
-            if p_mode = 'p' and v_found.odd then
-              perform millrace.range_ended(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
-            end if;
-            v_jobs := null;
+          end if;
+          if v_plain then
             v_taken := v_taken + v_found.n;
             v_in_seg := v_in_seg || v_seg;
             v_in_xid := v_in_xid || v_from_xid;
@@ -201,17 +207,19 @@ begin
     v_fresh := true;
   end loop;
 
-  if v_n = 0 and p_mode not in ('t', 'o') then
-    -- An empty poll writes nothing, but where the next one would be dear: it has taken long, or lanes_ready needs the window at hand.
-    if clock_timestamp() - v_begun < c_costly and v_apart is not true then
-      return null;
+  if v_n = 0 or p_mode = 'o' then
+    if v_n = 0 and p_mode not in ('t', 'o') then
+      -- An empty poll writes nothing, but where the next one would be dear: it has taken long, or lanes_ready needs the window at hand.
+      if clock_timestamp() - v_begun < c_costly and v_apart is not true then
+        return null;
+      end if;
+      p_mode := 't';
     end if;
-    p_mode := 't';
-  end if;
-  if p_mode = 'o' then
-    return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
-  elsif p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
-    return null;      -- jobs wait in the window, and its cursor is where it belongs
+    if p_mode = 'o' then
+      return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
+    elsif p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
+      return null;      -- jobs wait in the window, and its cursor is where it belongs
+    end if;
   end if;
   -- The xid first, then the segment: a claim is stored in a segment that is not closed before its transaction's xid, so a sealed
   -- segment gets no more claims. A rotation in between makes the slot in the lease one too small; lease_take knows.
@@ -233,21 +241,23 @@ begin
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
           case when v_odd is not null or v_hooks is not null then millrace.outcome_with(repeat('o', v_n), coalesce(v_odd, '{}'), v_marks) end,
           case when v_taken > 0 then v_hooks end);
-  if v_hooks is not null and v_odd is not null then
-    perform millrace.jobs_ended(p_now, millrace.hooks_of(v_hooks, v_odd), translate(v_marks, 'k', 'w'));      -- k was told
-  end if;
-  if v_marked and v_n > 0 and p_mode in ('r', 'p') then
-    perform millrace.marks_end(p_now, p_lane, case when p_mode = 'p' then v_positions
-                                                   else array(select v_positions[o.at]
-                                                                from unnest(v_odd) with ordinality o(at, i)
-                                                               where substr(v_marks, o.i::int, 1) in ('k', 'w')) end);
-  end if;
-  if p_mode = 'r' and v_taken = 0 then
-    if v_n < c_batch_of_odd then
-      -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
-      return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
+  if v_odd is not null or v_marked or v_taken = 0 then
+    if v_hooks is not null and v_odd is not null then
+      perform millrace.jobs_ended(p_now, millrace.hooks_of(v_hooks, v_odd), translate(v_marks, 'k', 'w'));      -- k was told
     end if;
-    perform millrace.wake(p_lane >> 12, p_now);      -- there may be more behind: a worker that finds nothing here need not wait for long
+    if v_marked and v_n > 0 and p_mode in ('r', 'p') then
+      perform millrace.marks_end(p_now, p_lane, case when p_mode = 'p' then v_positions
+                                                     else array(select v_positions[o.at]
+                                                                  from unnest(v_odd) with ordinality o(at, i)
+                                                                 where substr(v_marks, o.i::int, 1) in ('k', 'w')) end);
+    end if;
+    if p_mode = 'r' and v_taken = 0 then
+      if v_n < c_batch_of_odd then
+        -- All that was left of the window has expired or was cancelled: the next one may have jobs, and they come before those of a lower priority.
+        return millrace.lane_take(p_now, p_lane, p_max, p_mode, p_holder, p_lease, p_own_lease, p_state);
+      end if;
+      perform millrace.wake(p_lane >> 12, p_now);      -- there may be more behind: a worker that finds nothing here need not wait for long
+    end if;
   end if;
   return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
 end $$;
