@@ -29,7 +29,8 @@ static const struct {
     {"queue", cmd_queue, "queues and their settings: list, show, set"},
     {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
     {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
-    {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
+    {"serve", cmd_serve, "the daemon: workers of a configuration file, upkeep, HTTP"},
+    {"token", cmd_token, "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, "a worker from the command line"},
     {"bench", cmd_bench, "measure a server, in a scratch database"},
 };
