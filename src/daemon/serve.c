@@ -148,6 +148,7 @@ static int complete_http(const struct serve_options *options, struct config *con
 
     if (!config->http.given && options->http_listen) {
         http->listen = options->http_listen;
+        http->listen_fd = options->http_fd;
     }
     http->version = options->version;
     if (options->http_hash) {

@@ -25,6 +25,7 @@ struct serve_options {
     const char *version; // for the log
     // of `millrace up`: HTTP also without a section in the file, and with this token
     const char *http_listen; // instead of the default; NULL
+    int http_fd;             // that listens there; 0: none
     const char *http_hash;   // of a token for an admin; NULL: none
 };
 

@@ -36,6 +36,7 @@ struct http_options {
     bool pooler;
     const char *version;
     const char *listen;       // ADDRESS:PORT; port 0: any that is free
+    int listen_fd;            // a socket that listens already, which is taken over; 0: none
     const char *const *hosts; // names by which it may be asked for; ends with NULL, may be NULL
     const char *tls_cert;     // files; both or none
     const char *tls_key;

@@ -52,7 +52,7 @@ bool listen_is_address(const char *text)
     return found;
 }
 
-static int port_of(int fd)
+int listen_port(int fd)
 {
     struct sockaddr_storage address;
     socklen_t size = sizeof(address);
@@ -88,7 +88,7 @@ int listen_open(const char *address, int *ret_fd, int *ret_port, struct mr_error
         return MR_EIO;
     }
     *ret_fd = fd;
-    *ret_port = port_of(fd);
+    *ret_port = listen_port(fd);
     return 0;
 }
 

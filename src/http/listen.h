@@ -15,6 +15,8 @@ bool listen_is_address(const char *text);
 // A socket that listens. Fails with MR_ECONFIG for an address that is none, MR_EIO where it is
 // taken or may not be used.
 int listen_open(const char *address, int *ret_fd, int *ret_port, struct mr_error *err);
+// The port of a socket that listens.
+int listen_port(int fd);
 // The contents of the two files, the caller's; both NULL when none is configured.
 int listen_read_tls(const struct http_options *options, char **ret_key, char **ret_cert,
                     struct mr_error *err);

@@ -447,6 +447,16 @@ static void log_listening(const struct http *http)
     log_put(LEVEL_INFO, "http.listening", fields, 3, "listening on port %d", http->port);
 }
 
+static int open_socket(struct http *http, int *ret_fd, struct mr_error *err)
+{
+    if (http->options.listen_fd == 0) {
+        return listen_open(http->options.listen, ret_fd, &http->port, err);
+    }
+    *ret_fd = http->options.listen_fd;
+    http->port = listen_port(*ret_fd);
+    return 0;
+}
+
 int http_new(const struct http_options *options, const struct http_hooks *hooks,
              struct tally *tally, uv_loop_t *loop, struct http **ret, struct mr_error *err)
 {
@@ -461,7 +471,7 @@ int http_new(const struct http_options *options, const struct http_hooks *hooks,
     http->tally = tally;
     http->loop = loop;
     int code = listen_read_tls(options, &http->tls_key, &http->tls_cert, err);
-    code = code ? code : listen_open(options->listen, &fd, &http->port, err);
+    code = code ? code : open_socket(http, &fd, err);
     code = code ? code : start_daemon(http, fd, err);
     if (code == 0) {
         join_loop(http);
