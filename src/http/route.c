@@ -32,6 +32,9 @@ const struct route routes[] = {
     {"GET", "/", RIGHT_NONE, api_file, .status = 200},
     {"GET", "/app.js", RIGHT_NONE, api_file, .status = 200},
     {"GET", "/app.css", RIGHT_NONE, api_file, .status = 200},
+    {"GET", "/core/{file}", RIGHT_NONE, api_file, .status = 200},
+    {"GET", "/parts/{file}", RIGHT_NONE, api_file, .status = 200},
+    {"GET", "/pages/{file}", RIGHT_NONE, api_file, .status = 200},
     {"GET", "/vendor/{file}", RIGHT_NONE, api_file, .status = 200},
 
     // jobs

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The machine below the queues: segments and disk, who holds old snapshots, upkeep, the doctor.
+
+import { html } from "/core/html.js";
+import { get } from "/core/api.js";
+import { useLoad } from "/core/load.js";
+import { bytes, count, cut, duration } from "/core/format.js";
+import { Badge } from "/parts/badge.js";
+import { Facts, Tiles } from "/parts/tiles.js";
+import { Loaded, Trouble } from "/parts/trouble.js";
+import { Table } from "/parts/table.js";
+import { Time } from "/parts/time.js";
+import { visible } from "/parts/payload.js";
+
+const EVERY_MS = 5000;
+const DOCTOR_MS = 60000;
+const verdicts = ["critical", "warning", "note", "ok"];
+
+function Segments({ segments })
+{
+    return html`<section><h2>Segments</h2><${Table} caption="Segments" rows=${segments} id=${(s) => s.seg} columns=${[
+        { name: "Segment", show: (s) => s.seg },
+        { name: "State", show: (s) => html`<${Badge} word=${s.state} />` },
+        { name: "Jobs", number: true, show: (s) => count(s.jobs) },
+        { name: "Size", number: true, show: (s) => bytes(s.bytes) },
+        { name: "Closed", number: true, wide: true, show: (s) => html`<${Time} at=${s.closed_at} />` },
+        { name: "Pinned by", show: (s) => [].concat(s.pinned_by || []).map((queue) => visible(queue)).join(", ") },
+    ]} /></section>`;
+}
+
+function Holders({ holders })
+{
+    return html`<section><h2>Old snapshots</h2><p class="muted">Whoever holds one keeps dead rows from being removed.</p>
+        <${Table} caption="Old snapshots" rows=${holders} none="Nobody holds one." columns=${[
+            { name: "Who", show: (h) => `${h.what || "session"} ${h.pid || ""}` },
+            { name: "Age", number: true, show: (h) => duration(h.age_seconds) },
+            { name: "User", show: (h) => visible(h.user || "") },
+            { name: "Application", wide: true, show: (h) => visible(h.application || "") },
+            { name: "State", wide: true, show: (h) => h.state || "" },
+            { name: "Query", look: "what", wide: true, show: (h) => html`<code>${visible(cut(h.query || "", 100))}</code>` },
+        ]} /></section>`;
+}
+
+function Upkeep({ maintain })
+{
+    return html`<section><h2>Upkeep <small class="muted">last round <${Time} at=${maintain.last_at} /></small></h2>
+        <${Table} caption="Upkeep" rows=${maintain.duties} id=${(d) => d.duty} none="No round yet: a daemon, or a call of maintain(), does it." columns=${[
+            { name: "Duty", show: (d) => d.duty },
+            { name: "Last", number: true, show: (d) => html`<${Time} at=${d.last_at} />` },
+            { name: "Done", number: true, show: (d) => count(d.done) },
+            { name: "Total", number: true, wide: true, show: (d) => count(d.total) },
+            { name: "Took", number: true, show: (d) => duration(d.seconds) },
+        ]} /></section>`;
+}
+
+function Doctor()
+{
+    const checks = useLoad("", (signal) => get("/doctor", null, { signal }), DOCTOR_MS);
+    const sorted = [...(checks.data?.checks || [])].sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
+
+    return html`<section><h2>Doctor</h2>
+        <${Trouble} error=${checks.error} />
+        ${checks.data && html`<${Table} caption="Checks" rows=${sorted} id=${(c) => c.topic} columns=${[
+            { name: "Check", show: (c) => visible(c.topic) },
+            { name: "Verdict", show: (c) => html`<${Badge} word=${c.verdict} />` },
+            { name: "Evidence", look: "says", show: (c) => visible(c.evidence || "") },
+            { name: "Remedy", look: "says", show: (c) => visible(c.remedy || "") },
+        ]} />`}</section>`;
+}
+
+export function System()
+{
+    const loaded = useLoad("", (signal) => get("/system", null, { signal }), EVERY_MS);
+
+    return html`<div class="head"><h1>System</h1></div>
+        <${Loaded} from=${loaded} show=${(system) => html`
+            <${Tiles} tiles=${[
+                { name: "Millrace", value: system.version || "?", title: "schema " + system.schema_version },
+                { name: "PostgreSQL", value: system.server_version.split(" ")[0], title: system.server_version },
+                { name: "Jobs on disk", value: bytes(system.millrace_bytes) },
+                { name: "Database", value: bytes(system.database_bytes) },
+                { name: "Connections", value: `${system.connections.used} of ${system.connections.max}` },
+                { name: "Segments", value: `${system.segments.length} of 16` },
+                ...Object.entries(system.disk || {}).map(([name, value]) => ({ name, value: typeof value === "number" ? count(value) : String(value) })),
+            ]} />
+            <${Doctor} />
+            <div class="pair"><${Segments} segments=${system.segments} /><${Upkeep} maintain=${system.maintain} /></div>
+            <${Holders} holders=${system.xmin} />
+            <section><h2>Settings of the server</h2><div class="panel"><${Facts} facts=${system.settings.map((s) => [s.name, s.value])} /></div></section>`} />`;
+}

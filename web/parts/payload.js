@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// A payload as text: JSON with its structure, cut where it is long, never read as HTML. Characters
+// that cannot be seen, or that turn text around, are shown as their codes.
+
+import { html, useMemo, useState } from "/core/html.js";
+import { ExactNumber } from "/core/api.js";
+import { bytes } from "/core/format.js";
+
+const SHOWN = 20000;
+const HEX_SHOWN = 1024;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+export function visible(text)
+{
+    return String(text).replace(UNSEEN, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+// As JSON.stringify with an indent of two, but for numbers that it would round.
+export function pretty(value, indent = "")
+{
+    if (value instanceof ExactNumber) {
+        return value.text;
+    }
+    if (value === null || typeof value !== "object") {
+        return JSON.stringify(value) ?? "null";
+    }
+    const inner = indent + "  ";
+    const list = Array.isArray(value);
+    const items = list ? value.map((item) => pretty(item, inner))
+        : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${pretty(item, inner)}`);
+    const [open, close] = list ? "[]" : "{}";
+    const flat = open + items.join(", ") + close;
+
+    return items.length === 0 || (list && flat.length < 60 && !flat.includes("\n")) ? flat
+        : `${open}\n${items.map((item) => inner + item).join(",\n")}\n${indent}${close}`;
+}
+
+// Bytes, as a debugger shows them.
+export function hex(text)
+{
+    const data = new TextEncoder().encode(text).slice(0, HEX_SHOWN);
+    const lines = [];
+
+    for (let at = 0; at < data.length; at += 16) {
+        const part = [...data.slice(at, at + 16)];
+        lines.push(at.toString(16).padStart(6, "0") + "  " +
+            part.map((b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) +
+            part.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : ".")).join(""));
+    }
+    return lines.join("\n");
+}
+
+const is_binary = (value) => typeof value === "string" && (value.match(/[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g) || []).length * 10 > value.length;
+
+export function Payload({ title, value })
+{
+    const [whole, set_whole] = useState(false);
+    const text = useMemo(() => (is_binary(value) ? hex(value) : visible(pretty(value))), [value]);
+    const long = text.length > SHOWN && !whole;
+
+    return html`<section class="panel">
+        <h2>${title} <small class="muted">${bytes(new TextEncoder().encode(text).length)}</small></h2>
+        <pre tabindex="0" aria-label=${title}>${long ? text.slice(0, SHOWN) : text}</pre>
+        ${long && html`<p class="muted">The first ${bytes(SHOWN)} are shown. <button type="button" onClick=${() => set_whole(true)}>Show all</button></p>`}
+    </section>`;
+}
