@@ -26,6 +26,7 @@ build: ## compile the program to build/millrace (the default)
 
 build-tests:
 	@tools/deps build test
+	@tools/deps --optional browser
 	@tools/build $(BUILD) --tests
 	@tools/npm $(BUILD)
 

@@ -9,9 +9,10 @@ import { subscribe, state } from "/core/store.js";
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 10000;
 
-// load: (signal) -> promise. key: what it depends on, as text. every_ms: null for once.
+// load: (signal) -> promise. key: what it depends on, as text. every_ms: null for once. patient: what
+// failed is not asked for sooner than that.
 // Returns {data, error, loading, reload}; data of the last success stays while the key does.
-export function useLoad(key, load, every_ms)
+export function useLoad(key, load, every_ms, patient)
 {
     const [, again] = useReducer((n) => n + 1, 0);
     const self = useRef({ key: undefined }).current;
@@ -50,7 +51,7 @@ export function useLoad(key, load, every_ms)
                 if (!control.signal.aborted) {
                     Object.assign(self, { error, loading: false });
                     const lasting = error.status >= 400 && error.status < 500 && error.status !== 429;
-                    plan(lasting ? every_ms : retry_ms);
+                    plan(lasting || patient ? every_ms : retry_ms);
                     retry_ms = Math.min(retry_ms * 2, RETRY_MAX_MS);
                 }
             }

@@ -71,7 +71,7 @@ async function purge(queue, n, done)
 
 function Groups({ groups, route, done })
 {
-    return html`<${Table} caption="Dead letters by error" rows=${groups} id=${(group) => [group.queue, group.kind, group.error].join("\n")} none="No dead letters." columns=${[
+    return html`<${Table} stack caption="Dead letters by error" rows=${groups} id=${(group) => [group.queue, group.kind, group.error].join("\n")} none="No dead letters." columns=${[
         { name: "Jobs", number: true, plain: true, show: (group) => count(group.jobs) },
         { name: "Error", look: "what", show: (group) => html`<span class="bad-text">${visible(cut(group.error || "(none)", 160))}</span>` },
         { name: "Queue", show: (group) => html`<a href=${link("queues", group.queue)}>${visible(group.queue)}</a>` },
@@ -92,7 +92,7 @@ function Letters({ jobs, picked, set_picked })
         set_picked(next);
     };
 
-    return html`<${Table} caption="Dead letters" rows=${jobs} id=${(job) => job.id} none="No dead letter is like that." columns=${[
+    return html`<${Table} stack caption="Dead letters" rows=${jobs} id=${(job) => job.id} none="No dead letter is like that." columns=${[
         { name: "Pick", plain: true, head: html`<input type="checkbox" aria-label="Select all on this page" checked=${all} onChange=${(event) => toggle(jobs.map((job) => job.id), event.target.checked)} />`,
             show: (job) => html`<input type="checkbox" aria-label=${"Select job " + job.id} checked=${picked.has(job.id)} onChange=${(event) => toggle([job.id], event.target.checked)} />` },
         { name: "Job", show: (job) => html`<a class="id" href=${link("jobs", String(job.id))}>${String(job.id)}</a>` },

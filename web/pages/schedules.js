@@ -66,6 +66,6 @@ export function Schedules()
     const list = useLoad("", (signal) => get("/schedules", null, { signal }), EVERY_MS);
 
     return html`<div class="head"><h1>Schedules</h1></div>
-        <${Loaded} from=${list} show=${(data) => html`<${Table} caption="Schedules" rows=${data.schedules} id=${(s) => s.name} columns=${columns(list.reload)}
+        <${Loaded} from=${list} show=${(data) => html`<${Table} stack caption="Schedules" rows=${data.schedules} id=${(s) => s.name} columns=${columns(list.reload)}
             none="No schedule. millrace cron set makes one." />`} />`;
 }

@@ -32,7 +32,7 @@ function Segments({ segments })
 function Holders({ holders })
 {
     return html`<section><h2>Old snapshots</h2><p class="muted">Whoever holds one keeps dead rows from being removed.</p>
-        <${Table} caption="Old snapshots" rows=${holders} none="Nobody holds one." columns=${[
+        <${Table} stack caption="Old snapshots" rows=${holders} none="Nobody holds one." columns=${[
             { name: "Who", show: (h) => `${h.what || "session"} ${h.pid || ""}` },
             { name: "Age", number: true, show: (h) => duration(h.age_seconds) },
             { name: "User", show: (h) => visible(h.user || "") },
@@ -56,12 +56,12 @@ function Upkeep({ maintain })
 
 function Doctor()
 {
-    const checks = useLoad("", (signal) => get("/doctor", null, { signal }), DOCTOR_MS);
+    const checks = useLoad("", (signal) => get("/doctor", null, { signal }), DOCTOR_MS, true);
     const sorted = [...(checks.data?.checks || [])].sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
 
     return html`<section><h2>Doctor</h2>
         <${Trouble} error=${checks.error} />
-        ${checks.data && html`<${Table} caption="Checks" rows=${sorted} id=${(c) => c.topic} columns=${[
+        ${checks.data && html`<${Table} stack caption="Checks" rows=${sorted} id=${(c) => c.topic} columns=${[
             { name: "Check", show: (c) => visible(c.topic) },
             { name: "Verdict", show: (c) => html`<${Badge} word=${c.verdict} />` },
             { name: "Evidence", look: "says", show: (c) => visible(c.evidence || "") },

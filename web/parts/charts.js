@@ -29,7 +29,8 @@ function times(columns, what, live)
     const colours = ["--series-1", "--series-3", "--series-4"];
     const percentiles = ["p50", "p95", "p99"].map((p, i) => ({ label: p, colour: colours[i], values: columns[`${what}_${p}`] }));
 
-    return live ? percentiles : [{ label: "mean", colour: "--series-1", values: columns[what + "_mean"], fill: true }];
+    return live ? [...percentiles, { label: "mean", colour: "--calm", values: columns[what + "_mean"], past: true }]
+        : [{ label: "mean", colour: "--series-1", values: columns[what + "_mean"], fill: true }];
 }
 
 export function Charts({ queue })
@@ -47,8 +48,8 @@ export function Charts({ queue })
             lines=${[line("in", "--series-1", "enqueued", true), line("out", "--series-2", "completed")]} />
         <${Chart} title="Depth" x=${columns.x} format=${compact}
             lines=${[line("available", "--series-1", "available", true), line("running", "--series-2", "running"), line("retrying", "--series-3", "retrying")]} />
-        <${Chart} title=${"Wait" + (live ? whose : "")} x=${columns.x} format=${duration} lines=${times(columns, "wait", live)} />
-        <${Chart} title=${"Run" + (live ? whose : "")} x=${columns.x} format=${duration} lines=${times(columns, "run", live)} />
+        <${Chart} title=${"Wait" + (live ? whose : "")} x=${columns.x} format=${duration} is_time lines=${times(columns, "wait", live)} />
+        <${Chart} title=${"Run" + (live ? whose : "")} x=${columns.x} format=${duration} is_time lines=${times(columns, "run", live)} />
         <${Chart} title="Failures" x=${columns.x} format=${rate} lines=${[line("failed", "--series-4", "failed", true)]} />
     </div>`;
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Jobs: filters of every kind, pages of fifty, links that keep them.
+
+import assert from "node:assert/strict";
+import { job_of, until, visit } from "./lib/visit.js";
+
+await visit(async ({ page, go, press, row, see, shot }) => {
+    const rows = () => page.locator("tbody tr").count();
+    const search = async (fields) => {
+        for (const [label, value] of Object.entries(fields)) {
+            await page.getByLabel(label, { exact: true }).fill(value);
+        }
+        await press("Search");
+    };
+
+    await go("#/jobs?queue=pay");
+    await until(async () => await rows() === 50, "the first page");
+    const first = await page.locator("tbody tr").first().innerText();
+    await press("Older");
+    await see("Page 2");
+    await until(async () => await rows() === 50 && await page.locator("tbody tr").first().innerText() !== first, "the second page");
+    await press("Older");
+    await until(async () => await rows() === 20, "the last page");
+    assert.ok(await page.getByRole("button", { name: "Older" }).isDisabled());
+    await press("Newer");
+    await press("Newer");
+    await see("Page 1");
+    await shot("jobs");
+
+    await page.getByLabel("Status").selectOption("dead");
+    await until(async () => (await row("dead").count()) === 50 && page.url().includes("status=dead"), "the dead of pay");
+    await search({ "Error contains": "no route to host 10.0.0.42" });
+    await until(async () => await rows() === 1, "one by its error");
+    await press("Clear");
+    await search({ Id: job_of("scheduled") });
+    await until(async () => await rows() === 1 && await row("scheduled").count() === 1, "one by its id");
+    await press("Clear");
+    await search({ Ref: "paused" });
+    await until(async () => await rows() === 1 && await row("paused").count() === 1, "one by its ref");
+    await press("Clear");
+    await search({ Kind: "no such kind" });
+    await see("No job is like that.");
+    for (const status of ["available", "running", "scheduled", "paused", "waiting", "completed", "cancelled", "expired", "dead"]) {
+        await go("#/jobs?status=" + status);
+        await until(async () => await page.locator("tbody .badge").filter({ hasText: new RegExp(`^${status}$`) }).count() === await rows() && await rows() > 0, "jobs that are " + status);
+    }
+});
+
+await visit(async ({ page, go }) => {
+    await go("#/jobs?queue=nowhere");
+    await page.getByRole("alert").getByText("nowhere").waitFor();
+}, { allow: /404/ });
