@@ -34,13 +34,15 @@ await visit(async (browser) => {
 for (const scheme of ["light", "dark"]) {
     await visit(async (browser) => {
         const { page, press, shot } = browser;
+        const wrong = [];
         await page.evaluate(axe_source());
         for (const [name, fragment] of Object.entries(fragments())) {
             await settle(browser, fragment);
             const found = await page.evaluate(() => window.axe.run());
-            assert.deepEqual(found.violations.map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")}`), []);
+            wrong.push(...found.violations.map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")}`));
             await shot(scheme + "-" + name);
         }
+        assert.deepEqual(wrong, []);
         const colour = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         const before = await colour();
         await press(scheme === "dark" ? "Light colours" : "Dark colours");

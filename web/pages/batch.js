@@ -26,7 +26,7 @@ export function Batch({ id })
         <${Loaded} from=${story} show=${(batch) => html`
             <p class="health"><${Badge} word=${batch.status} /> ${batch.label && visible(batch.label)} ${batch.error && html`<span class="bad-text">${visible(batch.error)}</span>`}</p>
             <section class="panel"><h2>Done</h2>
-                <progress max=${batch.jobs || 1} value=${ended_of(batch)} aria-label="Done"></progress> ${count(ended_of(batch))} of ${count(batch.jobs)}
+                <div><progress max=${batch.jobs || 1} value=${ended_of(batch)} aria-label="Done"></progress> ${count(ended_of(batch))} of ${count(batch.jobs)}</div>
                 <${Facts} facts=${[
                     ["Completed", count(batch.completed)], ["Dead", count(batch.dead)], ["Cancelled", count(batch.cancelled)], ["Expired", count(batch.expired)],
                     ["Began", html`<${Time} at=${batch.began_at} />`], ["Sealed", html`<${Time} at=${batch.sealed_at} />`], ["Ended", html`<${Time} at=${batch.ended_at} />`],

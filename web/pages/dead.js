@@ -92,12 +92,12 @@ function Letters({ jobs, picked, set_picked })
         set_picked(next);
     };
 
-    return html`<${Table} stack caption="Dead letters" rows=${jobs} id=${(job) => job.id} none="No dead letter is like that." columns=${[
+    return html`<${Table} caption="Dead letters" rows=${jobs} id=${(job) => job.id} none="No dead letter is like that." columns=${[
         { name: "Pick", plain: true, head: html`<input type="checkbox" aria-label="Select all on this page" checked=${all} onChange=${(event) => toggle(jobs.map((job) => job.id), event.target.checked)} />`,
             show: (job) => html`<input type="checkbox" aria-label=${"Select job " + job.id} checked=${picked.has(job.id)} onChange=${(event) => toggle([job.id], event.target.checked)} />` },
         { name: "Job", show: (job) => html`<a class="id" href=${link("jobs", String(job.id))}>${String(job.id)}</a>` },
         { name: "Error", look: "what", show: (job) => html`<span class="bad-text">${visible(cut(job.error || "", 160))}</span>` },
-        { name: "Queue", show: (job) => html`<a href=${link("queues", job.queue)}>${visible(job.queue)}</a>` },
+        { name: "Queue", wide: true, show: (job) => html`<a href=${link("queues", job.queue)}>${visible(job.queue)}</a>` },
         { name: "Kind", wide: true, show: (job) => visible(cut(job.kind, 60)) },
         { name: "Cause", wide: true, show: (job) => job.cause },
         { name: "Attempts", number: true, wide: true, show: (job) => String(job.attempt) },

@@ -67,8 +67,8 @@ function About({ job })
 function Progress({ job })
 {
     return job.progress === undefined ? null : html`<section class="panel"><h2>Progress</h2>
-        <progress max="100" value=${job.progress} aria-label="Progress"></progress> <b>${job.progress} %</b> ${job.progress_note && visible(job.progress_note)}
-        <span class="muted"> <${Time} at=${job.progress_at} /></span></section>`;
+        <div><progress max="100" value=${job.progress} aria-label="Progress"></progress> <b>${job.progress} %</b>${" "}
+            <span class="muted"><${Time} at=${job.progress_at} /></span><br />${job.progress_note && visible(job.progress_note)}</div></section>`;
 }
 
 export function Job({ id })

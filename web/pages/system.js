@@ -35,7 +35,7 @@ function Holders({ holders })
         <${Table} stack caption="Old snapshots" rows=${holders} none="Nobody holds one." columns=${[
             { name: "Who", show: (h) => `${h.what || "session"} ${h.pid || ""}` },
             { name: "Age", number: true, show: (h) => duration(h.age_seconds) },
-            { name: "User", show: (h) => visible(h.user || "") },
+            { name: "User", wide: true, show: (h) => visible(h.user || "") },
             { name: "Application", wide: true, show: (h) => visible(h.application || "") },
             { name: "State", wide: true, show: (h) => h.state || "" },
             { name: "Query", look: "what", wide: true, show: (h) => html`<code>${visible(cut(h.query || "", 100))}</code>` },

@@ -44,7 +44,7 @@ function options(lines, width, format, is_time, on_hover)
     return {
         width, height: HEIGHT, legend: { show: false }, padding: [8, 24, 0, 0],
         cursor: { y: false, points: { size: 6 }, drag: { setScale: false, x: false, y: false } },
-        scales: { y: { range: (u, low, high) => [0, Math.max(high || 0, 0.0001) * 1.1] } },
+        scales: { y: { range: (u, low, high) => [0, Math.max(high || 0, is_time ? 0.001 : 1) * 1.1] } },
         axes: [
             { ...axis, size: 26, space: 70, values: (u, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, u.scales.x.max - u.scales.x.min > 900 ? 5 : 8)) },
             { ...axis, size: 58, space: 34, incrs: is_time ? TIME_STEPS : undefined, values: (u, ticks) => ticks.map(format) },
@@ -117,7 +117,7 @@ export function Chart({ title, x, lines, format, is_time })
 
     const summary = lines.filter((line) => !line.past).map((line) => `${line.label} ${last(line.values) === null ? "unknown" : format(last(line.values))}`).join(", ");
     return html`<figure class="chart panel">
-        <figcaption><h3>${title}</h3><${Legend} x=${x} lines=${lines} format=${format} at=${at} /></figcaption>
+        <figcaption><h2>${title}</h2><${Legend} x=${x} lines=${lines} format=${format} at=${at} /></figcaption>
         <div ref=${place} role="img" aria-label=${`${title}: now ${summary}`}></div>
     </figure>`;
 }

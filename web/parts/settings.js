@@ -55,7 +55,7 @@ export function Settings({ queue, settings, done })
     const [form, set_form] = useState(Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, shown(value)])));
     const [error, set_error] = useState(null);
     const changes = changed(before, form);
-    const names = Object.keys(changes);
+    const names = Object.keys(changes).sort();
     const save = async (event) => {
         event.preventDefault();
         try {

@@ -66,7 +66,7 @@ function Alerts()
     if (link === "reconnecting") {
         return html`<div class="alert warn" role="alert">The daemon does not answer: reconnecting. Figures are those of before.</div>`;
     }
-    return trouble && html`<div class="alert bad" role="alert">The database cannot be reached: ${trouble}. The page goes on by itself when it is back.</div>`;
+    return trouble && html`<div class="alert bad" role="alert">The database cannot be reached${/cannot be reached/.test(trouble) ? "" : ": " + trouble}. The page goes on by itself when it is back.</div>`;
 }
 
 const to_main = (event) => {

@@ -8,13 +8,14 @@ import { html } from "/core/html.js";
 
 const look = (column) => [column.number && "number", column.wide && "wide", column.look].filter(Boolean).join(" ");
 
-function Cell({ column, row, named })
+function Cell({ column, row, named, stack })
 {
     const name = column.head ? undefined : column.name;
+    const value = stack ? html`<div class="value">${column.show(row)}</div>` : column.show(row);
 
     return named
-        ? html`<th scope="row" role="rowheader" data-name=${name} class=${look(column)}>${column.show(row)}</th>`
-        : html`<td role="cell" data-name=${name} class=${look(column)}>${column.show(row)}</td>`;
+        ? html`<th scope="row" role="rowheader" data-name=${name} class=${look(column)}>${value}</th>`
+        : html`<td role="cell" data-name=${name} class=${look(column)}>${value}</td>`;
 }
 
 export function Table({ caption, columns, rows, id, none, stack })
@@ -23,7 +24,7 @@ export function Table({ caption, columns, rows, id, none, stack })
         <thead role="rowgroup"><tr role="row">${columns.map((column) => html`<th key=${column.name} scope="col" role="columnheader" class=${look(column)}>${column.head || column.name}</th>`)}</tr></thead>
         <tbody role="rowgroup">
             ${rows.map((row, i) => html`<tr role="row" key=${id ? id(row) : i}>
-                ${columns.map((column, at) => html`<${Cell} key=${column.name} column=${column} row=${row} named=${at === 0 && !column.plain} />`)}
+                ${columns.map((column, at) => html`<${Cell} key=${column.name} column=${column} row=${row} named=${at === 0 && !column.plain} stack=${stack} />`)}
             </tr>`)}
             ${rows.length === 0 && html`<tr role="row"><td role="cell" class="muted" colspan=${columns.length}>${none || "None."}</td></tr>`}
         </tbody>
