@@ -48,7 +48,8 @@ static void many_answered(void *arg, PGresult *result, const struct mr_error *er
     exchange_reply(exchange, 201, &body);
 }
 
-static void send_many(struct exchange *exchange, const char *key, const struct buf *jobs)
+// `one`: a reply to a single job has its id, too.
+static void send_many(struct exchange *exchange, const char *key, const struct buf *jobs, bool one)
 {
     AUTO_CALL call;
 
@@ -57,6 +58,9 @@ static void send_many(struct exchange *exchange, const char *key, const struct b
         call_text(&call, key);
     }
     call_text_sized(&call, buf_peek(jobs), jobs->len);
+    if (key) {
+        call_bool(&call, one);
+    }
     exchange_call(exchange, DATABASE_COMMON, &call, key ? api_answer : many_answered);
 }
 
@@ -103,7 +107,7 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
         exchange_fail(exchange, &err);
         return;
     }
-    send_many(exchange, key, &jobs);
+    send_many(exchange, key, &jobs, false);
 }
 
 // ---- one ----
@@ -128,7 +132,7 @@ static void enqueue_one(struct exchange *exchange, struct json_slice body, const
         return;
     }
     if (key) {
-        send_many(exchange, key, &text);
+        send_many(exchange, key, &text, true);
         return;
     }
     struct buf before = exchange->body;
