@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "handler/trace.h"
 #include "http/api.h"
 #include "http/enqueue_group.h"
 #include "http/exchange.h"
@@ -171,7 +172,7 @@ void api_enqueue(struct exchange *exchange)
     if (!read_key(exchange, &key)) {
         return;
     }
-    traceparent = job_line_is_traceparent(traceparent) ? traceparent : NULL;
+    traceparent = trace_is_parent(traceparent) ? traceparent : NULL;
     if (body.at[strspn(body.at, " \t\r\n")] == '[') {
         enqueue_many(exchange, body, key, traceparent);
     } else {

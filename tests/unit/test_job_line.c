@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "handler/trace.h"
 #include "http/job_line.h"
 #include "http/ndjson.h"
 
@@ -36,10 +37,10 @@ static void traces(void **state)
     becomes("{\"meta\": { \"x\":1}}", "{\"meta\": {\"traceparent\":\"" TRACE "\", \"x\":1}}");
     becomes("{\"meta\":{\"traceparent\":1}}", "{\"meta\":{\"traceparent\":1}}");
     becomes("{\"meta\":null}", "{\"meta\":null}");
-    assert_true(job_line_is_traceparent(TRACE));
-    assert_false(job_line_is_traceparent(NULL));
-    assert_false(job_line_is_traceparent("00-xyz"));
-    assert_false(job_line_is_traceparent(TRACE "\""));
+    assert_true(trace_is_parent(TRACE));
+    assert_false(trace_is_parent(NULL));
+    assert_false(trace_is_parent("00-xyz"));
+    assert_false(trace_is_parent(TRACE "\""));
 }
 
 static void parts(void **state)
