@@ -113,38 +113,52 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
 
 // ---- one ----
 
+// The body becomes the job with its trace.
+static int add_trace(struct exchange *exchange, const char *traceparent, struct job_line *job,
+                     struct mr_error *err)
+{
+    struct buf text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    job_line_add(job, traceparent, &text);
+    int code = buf_status(&text, err);
+    if (code) {
+        buf_done(&text);
+        return code;
+    }
+    buf_done(&exchange->body);
+    exchange->body = text;
+    return job_line_read((struct json_slice){text.data, text.len}, job, err);
+}
+
+static void enqueue_once(struct exchange *exchange, const char *key)
+{
+    AUTO_BUF array;
+
+    buf_init(&array, CALL_SIZE_MAX);
+    buf_printf(&array, "[%s]", buf_peek(&exchange->body));
+    send_many(exchange, key, &array, true);
+}
+
 static void enqueue_one(struct exchange *exchange, struct json_slice body, const char *key,
                         const char *traceparent)
 {
     struct job_line job;
     struct mr_error err;
-    AUTO_BUF text;
+    int code = job_line_read(body, &job, &err);
 
-    buf_init(&text, CALL_SIZE_MAX);
-    if (job_line_read(body, &job, &err)) {
+    if (code == 0 && traceparent) {
+        code = add_trace(exchange, traceparent, &job, &err);
+    }
+    if (code) {
         exchange_fail(exchange, &err);
-        return;
+    } else if (key) {
+        enqueue_once(exchange, key);
+    } else {
+        exchange->kind = job.kind; // they point into the body
+        exchange->queue = job.queue;
+        enqueue_group_add(exchange->http->group, exchange, job.alone);
     }
-    buf_puts(&text, key ? "[" : "");
-    job_line_add(&job, traceparent, &text);
-    buf_puts(&text, key ? "]" : "");
-    if (buf_status(&text, &err)) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    if (key) {
-        send_many(exchange, key, &text, true);
-        return;
-    }
-    struct buf before = exchange->body;
-    exchange->body = text;
-    text = before;
-    if (traceparent) { // which has moved everything
-        job_line_read((struct json_slice){exchange->body.data, exchange->body.len}, &job, NULL);
-    }
-    exchange->kind = job.kind;
-    exchange->queue = job.queue;
-    enqueue_group_add(exchange->http->group, exchange, job.alone);
 }
 
 // ---- the whole ----
