@@ -3,6 +3,8 @@
 #
 # The HTTP part as a part of the daemon: metrics, readiness, reload, TLS, single jobs together.
 
+# shellcheck disable=SC2034,SC2154 # variables go to and come from lib/api
+
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon
@@ -140,7 +142,7 @@ assert bad[0] == 100 and len(dict(ids)) == 900, (bad, len(ids))
 for id, n in ids: print(id, n)
 END
     python3 many.py "${api##*:}" | sort >answers
-    psql -X -q -A -t -F ' ' -c "select id, args ->> 'n' from millrace.jobs" | sort >jobs
-    diff answers jobs
-    [ "$(wc -l <jobs)" = 900 ]
+    psql -X -q -A -t -F ' ' -c "select id, args ->> 'n' from millrace.jobs" | sort >"$BATS_TEST_TMPDIR/jobs"
+    diff answers "$BATS_TEST_TMPDIR/jobs"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/jobs")" = 900 ]
 }

@@ -4,6 +4,8 @@
 # The pages about HTTP and the program say the same: routes, metrics, keys; and the examples print what
 # they say.
 
+# shellcheck disable=SC2034,SC2154 # variables go to and come from lib/api
+
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon
