@@ -56,7 +56,7 @@ console()
     while IFS= read -r line; do
         [[ $line == '$ '* ]] || continue
         printf '%s\n' "$line"
-        bash -c "${line#\$ }" </dev/null | sed -e '$a\'
+        bash -c "${line#\$ }" </dev/null | awk 1
     done <"$BATS_TEST_TMPDIR/expected" >"$BATS_TEST_TMPDIR/actual"
     diff -u "$BATS_TEST_TMPDIR/expected" "$BATS_TEST_TMPDIR/actual"
 }
