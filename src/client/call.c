@@ -83,8 +83,11 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_OUTCOME] = {"mr_outcome",
                       "select o.status, o.result, o.failure from millrace.outcome($1::bigint) o", 1,
                       false, false},
-    [CALL_API_ENQUEUE_ONCE] = {"mr_api_enqueue_once", "select millrace.enqueue_once($1, $2::jsonb)",
-                               2, false, false},
+    [CALL_API_ENQUEUE_ONCE] =
+        {"mr_api_enqueue_once",
+         "select case when $3::boolean then jsonb_build_object('id', e -> 'ids' -> 0)"
+         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb) e",
+         3, false, false},
     [CALL_API_JOB] = {"mr_api_job", "select millrace.job($1::bigint)", 1, false, false},
     [CALL_API_JOB_BY_REF] = {"mr_api_job_by_ref", "select millrace.job_by_ref($1, $2)", 2, false,
                              false},

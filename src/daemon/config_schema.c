@@ -26,6 +26,7 @@ static _Thread_local struct {
     const char *path;
     struct mr_error *err; // of the first complaint
     int code;
+    bool http; // the section was read
 } reading;
 
 // ---- complaints ----
@@ -558,9 +559,11 @@ static int check_http_keys(cfg_t *section)
 static int check_http(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
-    int bad = check_http_keys(section);
+    int bad =
+        reading.http ? REFUSE(section, "there are two http sections") : check_http_keys(section);
 
     (void)cfg;
+    reading.http = true;
     for (unsigned i = 0; !bad && i < cfg_size(section, "token"); i++) {
         bad = check_token(cfg_getnsec(section, "token", i));
     }
@@ -583,6 +586,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     reading.path = path;
     reading.err = err ? err : &ignored;
     reading.code = 0;
+    reading.http = false;
     fill_queue_keys();
     cfg_t *cfg = cfg_init(file_keys, CFGF_NONE);
     if (!cfg) {

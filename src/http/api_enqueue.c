@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "handler/trace.h"
 #include "http/api.h"
 #include "http/enqueue_group.h"
 #include "http/exchange.h"
@@ -48,7 +49,8 @@ static void many_answered(void *arg, PGresult *result, const struct mr_error *er
     exchange_reply(exchange, 201, &body);
 }
 
-static void send_many(struct exchange *exchange, const char *key, const struct buf *jobs)
+// `one`: a reply to a single job has its id, too.
+static void send_many(struct exchange *exchange, const char *key, const struct buf *jobs, bool one)
 {
     AUTO_CALL call;
 
@@ -57,6 +59,9 @@ static void send_many(struct exchange *exchange, const char *key, const struct b
         call_text(&call, key);
     }
     call_text_sized(&call, buf_peek(jobs), jobs->len);
+    if (key) {
+        call_bool(&call, one);
+    }
     exchange_call(exchange, DATABASE_COMMON, &call, key ? api_answer : many_answered);
 }
 
@@ -103,43 +108,57 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
         exchange_fail(exchange, &err);
         return;
     }
-    send_many(exchange, key, &jobs);
+    send_many(exchange, key, &jobs, false);
 }
 
 // ---- one ----
+
+// The body becomes the job with its trace.
+static int add_trace(struct exchange *exchange, const char *traceparent, struct job_line *job,
+                     struct mr_error *err)
+{
+    struct buf text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    job_line_add(job, traceparent, &text);
+    int code = buf_status(&text, err);
+    if (code) {
+        buf_done(&text);
+        return code;
+    }
+    buf_done(&exchange->body);
+    exchange->body = text;
+    return job_line_read((struct json_slice){text.data, text.len}, job, err);
+}
+
+static void enqueue_once(struct exchange *exchange, const char *key)
+{
+    AUTO_BUF array;
+
+    buf_init(&array, CALL_SIZE_MAX);
+    buf_printf(&array, "[%s]", buf_peek(&exchange->body));
+    send_many(exchange, key, &array, true);
+}
 
 static void enqueue_one(struct exchange *exchange, struct json_slice body, const char *key,
                         const char *traceparent)
 {
     struct job_line job;
     struct mr_error err;
-    AUTO_BUF text;
+    int code = job_line_read(body, &job, &err);
 
-    buf_init(&text, CALL_SIZE_MAX);
-    if (job_line_read(body, &job, &err)) {
+    if (code == 0 && traceparent) {
+        code = add_trace(exchange, traceparent, &job, &err);
+    }
+    if (code) {
         exchange_fail(exchange, &err);
-        return;
+    } else if (key) {
+        enqueue_once(exchange, key);
+    } else {
+        exchange->kind = job.kind; // they point into the body
+        exchange->queue = job.queue;
+        enqueue_group_add(exchange->http->group, exchange, job.alone);
     }
-    buf_puts(&text, key ? "[" : "");
-    job_line_add(&job, traceparent, &text);
-    buf_puts(&text, key ? "]" : "");
-    if (buf_status(&text, &err)) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    if (key) {
-        send_many(exchange, key, &text);
-        return;
-    }
-    struct buf before = exchange->body;
-    exchange->body = text;
-    text = before;
-    if (traceparent) { // which has moved everything
-        job_line_read((struct json_slice){exchange->body.data, exchange->body.len}, &job, NULL);
-    }
-    exchange->kind = job.kind;
-    exchange->queue = job.queue;
-    enqueue_group_add(exchange->http->group, exchange, job.alone);
 }
 
 // ---- the whole ----
@@ -167,7 +186,7 @@ void api_enqueue(struct exchange *exchange)
     if (!read_key(exchange, &key)) {
         return;
     }
-    traceparent = job_line_is_traceparent(traceparent) ? traceparent : NULL;
+    traceparent = trace_is_parent(traceparent) ? traceparent : NULL;
     if (body.at[strspn(body.at, " \t\r\n")] == '[') {
         enqueue_many(exchange, body, key, traceparent);
     } else {

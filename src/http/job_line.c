@@ -99,19 +99,3 @@ void job_line_count(struct json_slice queue, struct json_slice kind, struct tall
     copy_name(kind, TALLY_OTHER, kind_name);
     tally_count(tally, queue_name, kind_name, TALLY_ENQUEUED, 1);
 }
-
-bool job_line_is_traceparent(const char *header)
-{
-    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-
-    if (!header || strlen(header) != strlen(form)) {
-        return false;
-    }
-    for (size_t i = 0; form[i]; i++) {
-        const char *allowed = form[i] == '-' ? "-" : "0123456789abcdef";
-        if (!strchr(allowed, header[i])) {
-            return false;
-        }
-    }
-    return true;
-}

@@ -29,7 +29,4 @@ void job_line_add(const struct job_line *job, const char *traceparent, struct bu
 // Counts an enqueued job.
 void job_line_count(struct json_slice queue, struct json_slice kind, struct tally *tally);
 
-// Whether a header is one of W3C's: 00-32 digits-16 digits-2 digits.
-bool job_line_is_traceparent(const char *header);
-
 #endif

@@ -64,7 +64,7 @@ static void add_number(struct buf *out, const json_t *value)
     } else if (json_is_boolean(value)) {
         buf_printf(out, " %d\n", json_is_true(value));
     } else {
-        buf_printf(out, " %.17g\n", json_number_value(value));
+        buf_printf(out, " %.12g\n", json_number_value(value));
     }
 }
 
@@ -262,7 +262,7 @@ static void write_process(const struct page *page, const struct metric *metric)
     double value = 0;
 
     if (process_figure(metric->key, &value)) {
-        buf_printf(page->out, "%s %.17g\n", metric->name, value);
+        buf_printf(page->out, "%s %.12g\n", metric->name, value);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handler/trace.h"
 #include "http/exchange.h"
 #include "http/job_line.h"
 
@@ -226,7 +227,7 @@ bool ndjson_begin(struct exchange *exchange)
     }
     buf_init(&stream->splitter.line, (size_t)exchange->http->options.max_body);
     buf_init(&stream->chunk, CALL_SIZE_MAX);
-    if (job_line_is_traceparent(traceparent)) {
+    if (trace_is_parent(traceparent)) {
         snprintf(stream->traceparent, sizeof(stream->traceparent), "%s", traceparent);
     }
     exchange->work = stream;

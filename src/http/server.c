@@ -135,8 +135,11 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 
 static void take_data(struct exchange *exchange, const char *data, size_t *size)
 {
-    if (exchange_replied(exchange)) {
-        *size = 0; // nobody wants it any more
+    if (exchange_replied(exchange)) { // nobody wants it any more, and not for ever
+        *size = 0;
+        if (!exchange->visit->until_ms) {
+            exchange->visit->until_ms = clock_ms() + BODY_MS;
+        }
         return;
     }
     if (exchange->data) {

@@ -3,6 +3,8 @@
 #
 # The HTTP API: who may ask, and jobs in and out.
 
+# shellcheck disable=SC2034,SC2154 # variables go to and come from lib/api
+
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon
@@ -57,4 +59,21 @@ teardown()
     says 404 .error.code '"not_found"'
     api GET /api/v1/jobs/abc
     says 400 .error.code '"bad_request"'
+}
+
+# A python that has jsonschema: the system's, where another one comes first in the path.
+python_with_jsonschema()
+{
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import jsonschema' 2>/dev/null; then
+            printf '%s\n' "$python"
+            return
+        fi
+    done
+    skip 'python3-jsonschema is not installed'
+}
+
+@test "every route, well and badly, as /openapi.json describes it" {
+    "$(python_with_jsonschema)" "$MR_ROOT/tests/integration/api/routes.py" "$api"
 }

@@ -3,6 +3,8 @@
 #
 # The HTTP API against what no library would send: raw sockets, in api/wire.py.
 
+# shellcheck disable=SC2034,SC2154 # variables go to and come from lib/api
+
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon

@@ -190,6 +190,7 @@ static void http_mistakes(void **state)
                       "alias a-b is no name for a metric", "letters");
     refused_somewhere("http { alias a { metric = millrace_dead } }", "alias a has no queue",
                       "Add queue");
+    refused_somewhere("http { idle = 5s }\nhttp { idle = 6s }", "", "");
     refused_somewhere("http { lisen = x }", "unknown key \"lisen\" in http",
                       "Did you mean listen?");
 }

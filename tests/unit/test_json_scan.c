@@ -147,9 +147,35 @@ static void slices(void **state)
     assert_false(json_slice_is(json_slice_of("kin"), "kind"));
 }
 
+static void on_element(void *arg, struct json_slice value)
+{
+    char *seen = arg;
+
+    strncat(seen, value.at, value.len);
+    strcat(seen, "|");
+}
+
+static void elements(void **state)
+{
+    char seen[100] = "";
+
+    (void)state;
+    assert_int_equal(
+        json_each_element(json_slice_of(" [1, [2,3] ,{\"a\":[4]},\"x\"] "), on_element, seen, NULL),
+        0);
+    assert_string_equal(seen, "1|[2,3]|{\"a\":[4]}|\"x\"|");
+    seen[0] = '\0';
+    assert_int_equal(json_each_element(json_slice_of("[]"), on_element, seen, NULL), 0);
+    assert_string_equal(seen, "");
+    assert_int_equal(json_each_element(json_slice_of("{\"a\":[1]}"), on_element, seen, NULL),
+                     MR_EINVALID);
+    assert_int_equal(json_each_element(json_slice_of("[1,]"), on_element, seen, NULL), MR_EINVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements),
         cmocka_unit_test(good),
         cmocka_unit_test(bad),
         cmocka_unit_test(depth_is_limited),
