@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
+# shellcheck disable=SC2154  # api and api_conf come from api_up
 #
 # The dashboard recovers by itself when the daemon or the database comes back.
 

@@ -51,7 +51,7 @@ const columns = (done) => [
     { name: "Schedule", show: (s) => visible(s.name) },
     { name: "State", show: (s) => html`<${Badge} word=${s.active ? "active" : "off"} />` },
     { name: "Cron", show: (s) => html`<code>${s.cron}</code> <small class="muted">${s.timezone}</small>` },
-    { name: "Job", wide: true, show: (s) => html`${visible(s.kind)} <span class="muted">in</span> <a href=${link("queues", s.queue)}>${visible(s.queue)}</a>` },
+    { name: "Job", wide: true, show: (s) => html`${visible(s.kind)} <span class="muted">in</span> <a class="inline" href=${link("queues", s.queue)}>${visible(s.queue)}</a>` },
     { name: "Next", number: true, show: (s) => html`<${Next} times=${s.next || []} />` },
     { name: "Last", number: true, wide: true, show: (s) => html`<${Time} at=${s.last_at} />${s.last_job_id && html` <a class="id" href=${link("jobs", String(s.last_job_id))}>${String(s.last_job_id)}</a>`}
         ${s.last_error && html`<br /><span class="bad-text">${visible(s.last_error)}</span>`}` },
