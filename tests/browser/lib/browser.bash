@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
+# shellcheck disable=SC2154  # api comes from api_up
 # shellcheck shell=bash
 #
 # The tests of the dashboard, after lib/server, lib/daemon and lib/api:
