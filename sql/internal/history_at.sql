@@ -53,16 +53,24 @@ begin
   return v_pulse;
 end $$;
 
--- One point. p_new: the queue is younger than the step, so that its totals began at nothing.
+-- One point. p_new: the queue is younger than the step, so that its totals began at nothing. A round of upkeep comes a little later than every ten seconds,
+-- so that a step may have no pulse of its own: of such a step no rate is known. A rate is what a total grew by, over the time between its pulses; where
+-- some were left out because nothing changed, over the step.
 create or replace function millrace.history_point(p_at timestamptz, p_step int, p_pulse millrace.pulse, p_before millrace.pulse, p_new boolean)
 returns jsonb
 language plpgsql
 immutable
 as $$
 declare
-  v_ended bigint;
+  c_late    constant interval := '15 seconds';
+  v_seconds double precision := p_step;
+  v_ended   bigint;
 begin
-  if p_before.taken_at is null and p_new then
+  if p_pulse.taken_at = p_before.taken_at and p_at - p_pulse.taken_at < c_late then
+    p_before := null;
+  elsif p_pulse.taken_at > p_before.taken_at and p_pulse.taken_at - p_before.taken_at < make_interval(secs => p_step) + c_late then
+    v_seconds := date_part('epoch', p_pulse.taken_at - p_before.taken_at);
+  elsif p_before.taken_at is null and p_new then
     p_before.fresh_total := 0;
     p_before.done_total := 0;
     p_before.failed_total := 0;
@@ -71,9 +79,9 @@ begin
   end if;
   v_ended := nullif(millrace.rise(p_pulse.done_total, p_before.done_total) + millrace.rise(p_pulse.failed_total, p_before.failed_total), 0);
   return jsonb_strip_nulls(jsonb_build_object(
-    'at', p_at, 'enqueued', millrace.rise(p_pulse.fresh_total, p_before.fresh_total) / p_step::double precision,
-    'completed', millrace.rise(p_pulse.done_total, p_before.done_total) / p_step::double precision,
-    'failed', millrace.rise(p_pulse.failed_total, p_before.failed_total) / p_step::double precision,
+    'at', p_at, 'enqueued', millrace.rise(p_pulse.fresh_total, p_before.fresh_total) / v_seconds,
+    'completed', millrace.rise(p_pulse.done_total, p_before.done_total) / v_seconds,
+    'failed', millrace.rise(p_pulse.failed_total, p_before.failed_total) / v_seconds,
     'available', p_pulse.available + p_pulse.aside, 'running', p_pulse.running, 'retrying', p_pulse.retrying, 'dead', p_pulse.dead_count,
     'wait_seconds', millrace.rise(p_pulse.wait_total, p_before.wait_total) / 1e6::double precision / v_ended,
     'run_seconds', millrace.rise(p_pulse.run_total, p_before.run_total) / 1e6::double precision / v_ended));

@@ -236,6 +236,19 @@ select is((millrace.history_at(t.at('3 hours 61 minutes'), 'flow', 60) -> 'point
 select is((millrace.history_at(t.at('3 hours 5 minutes'), 'flow', 1) -> 'points' -> 5) - 'at', '{"enqueued": 0, "completed": 0, "failed": 0, "available": 90, "running": 0, "retrying": 0, "dead": 0}', 'a quiet while is no gap');
 select is(array(select (millrace.history_at(t.at('4 hours'), 'flow', m) ->> 'step_seconds')::int || ' ' || jsonb_array_length(millrace.history_at(t.at('4 hours'), 'flow', m) -> 'points') from unnest('{1,30,31,60,360}'::int[]) m),
           array['10 6', '10 180', '20 93', '20 180', '120 180'], 'steps and points');
+-- A round of upkeep is a little late each time: a step without a pulse of its own is no step without jobs.
+create function t.pulse(p_at interval, p_total bigint)
+returns millrace.pulse
+language sql
+as $$
+  select jsonb_populate_record(null::millrace.pulse, jsonb_build_object('taken_at', t.at('0') + p_at, 'fresh_total', p_total, 'done_total', 0, 'failed_total', 0, 'wait_total', 0,
+                                                                        'run_total', 0, 'available', 7, 'aside', 0))
+$$;
+select is((select array_agg(millrace.history_point(t.at('0') + s.at, s.step, t.pulse(s.now, s.total), t.pulse(s.before, 100), false) -> 'enqueued' order by s.no)
+             from (values (1, interval '20 s', 10, interval '10.5 s', 100, interval '10.5 s'), (2, '30 s', 10, '21 s', 205, '10.5 s'), (3, '10 min', 10, '595 s', 200, '2 min'),
+                          (4, '10 min', 60, '595 s', 100, '533 s'), (5, '10 min', 10, '2 min', 100, '2 min')) s(no, at, step, now, total, before)),
+          array[null, '10', '10', '0', '0']::jsonb[], 'rates where pulses are late, and where some were left out');
+select is(millrace.history_point(t.at('20 s'), 10, t.pulse('10.5 s', 100), t.pulse('10.5 s', 100), false) - 'at', '{"available": 7}', 'what is there is known');
 
 -- ---- one queue ----
 create table t.story as select millrace.queue_story_at(t.at('3 hours 62 seconds'), 'flow') as s;
