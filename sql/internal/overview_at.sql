@@ -21,7 +21,7 @@ language plpgsql
 as $$
 declare
   c_counted constant int := 1000;
-  c_claims  constant int := 4000;      -- looked at for percentiles, of all queues together
+  c_claims  constant int := 2000;      -- looked at for percentiles, of all queues together
   v_each    int := least(1000, greatest(20, c_claims / greatest((select count(*) from millrace.queue), 1)));
 begin
   return millrace.queue_faces(p_now, null, c_counted, case when p_spread then v_each end);

@@ -52,21 +52,25 @@ const char *auth_role_of(enum right right)
     return "anybody";
 }
 
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool auth_parse_hash(const char *text, unsigned char ret[SHA256_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     const char *hex = text + strlen(HASH_PREFIX);
 
-    if (!str_starts(text, HASH_PREFIX) || strlen(hex) != SHA256_SIZE * 2) {
+    if (!str_starts(text, HASH_PREFIX) || strlen(hex) != (size_t)SHA256_SIZE * 2) {
         return false;
     }
     for (size_t i = 0; i < SHA256_SIZE; i++) {
-        const char *high = memchr(digits, hex[2 * i], 16);
-        const char *low = memchr(digits, hex[2 * i + 1], 16);
-        if (!high || !low) {
+        int high = digit_of(hex[2 * i]);
+        int low = digit_of(hex[2 * i + 1]);
+        if (high < 0 || low < 0) {
             return false;
         }
-        ret[i] = (unsigned char)((high - digits) * 16 + (low - digits));
+        ret[i] = (unsigned char)(high * 16 + low);
     }
     return true;
 }
@@ -75,8 +79,10 @@ bool auth_parse_hash(const char *text, unsigned char ret[SHA256_SIZE])
 
 void auth_hash_token(const char *token, char ret_hash[AUTH_HASH_SIZE])
 {
-    memcpy(ret_hash, HASH_PREFIX, strlen(HASH_PREFIX));
-    sha256_hex(token, strlen(token), ret_hash + strlen(HASH_PREFIX));
+    char hex[SHA256_HEX_SIZE];
+
+    sha256_hex(token, strlen(token), hex);
+    snprintf(ret_hash, AUTH_HASH_SIZE, HASH_PREFIX "%s", hex);
 }
 
 int auth_make_token(char ret_token[AUTH_TOKEN_SIZE], char ret_hash[AUTH_HASH_SIZE],

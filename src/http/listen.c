@@ -54,14 +54,17 @@ bool listen_is_address(const char *text)
 
 int listen_port(int fd)
 {
-    struct sockaddr_storage address;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.v6 = {0}};
     socklen_t size = sizeof(address);
 
-    if (getsockname(fd, (struct sockaddr *)&address, &size)) {
+    if (getsockname(fd, &address.any, &size)) {
         return 0;
     }
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
 int listen_open(const char *address, int *ret_fd, int *ret_port, struct mr_error *err)

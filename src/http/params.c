@@ -105,13 +105,16 @@ int params_read(struct params *params, struct mr_error *err)
 
 struct json_slice params_member(const struct params *params, const char *name)
 {
+    const struct json_slice none = {0};
+    struct json_slice found = none;
+
     for (size_t i = 0; i < params->members.count; i++) {
         const struct params_member *member = &params->members.list[i];
         if (json_slice_is(member->key, name)) {
-            return json_slice_is(member->value, "null") ? (struct json_slice){0} : member->value;
+            found = member->value;
         }
     }
-    return (struct json_slice){0};
+    return json_slice_is(found, "null") ? none : found;
 }
 
 // ---- values ----

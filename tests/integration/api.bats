@@ -77,3 +77,20 @@ python_with_jsonschema()
 @test "every route, well and badly, as /openapi.json describes it" {
     "$(python_with_jsonschema)" "$MR_ROOT/tests/integration/api/routes.py" "$api"
 }
+
+@test "millrace token: random, with a hash that is its own" {
+    run -0 "$MR_BIN" token --role worker --json
+    token=$(jq -r .token <<<"$output")
+    hash=$(jq -r .hash <<<"$output")
+    [ "$(jq -r .role <<<"$output")" = worker ]
+    [[ $token =~ ^mr_[A-Za-z0-9_-]{43}$ ]]
+    [ "$(printf '%s\n' "$token" | "$MR_BIN" token --hash)" = "$hash" ]
+    [ "$hash" = "sha256:$(printf %s "$token" | sha256sum | cut -d ' ' -f 1)" ]
+    run -0 "$MR_BIN" token
+    [ "${lines[1]%%\"sha256*}" = 'token NAME { role = "admin"  hash = ' ]
+    [[ $output != *"$token"* ]]
+    run -2 "$MR_BIN" token --role king
+    run -2 "$MR_BIN" token now
+    run -2 "$MR_BIN" token --hash <<<'two words'
+    run -2 "$MR_BIN" token --hash </dev/null
+}

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Plans of what pages look at: made on empty tables, they hold with a million jobs, and nobody has analyzed. What a call reads is bounded, whatever it is
--- asked for.
+-- asked for. A transaction stays open meanwhile: nothing that is gone can be removed.
+-- server: own
 \ir lib/helpers.psql
 select no_plan();
 \ir lib/plans.psql
@@ -100,7 +101,10 @@ select count(*) from millrace.maintain()
 
 -- ---- the calls ----
 select t.cheap(t.cost('select millrace.' || c.call), c.most || '{"seq": 6, "seq_rows": 60}', c.call) from t.call c order by c.ord;
--- A snapshot that is held, and 2,000 claims that end meanwhile: lists and overview read what they read before.
+-- A transaction that stays open, and claims that end meanwhile: lists read what they read before.
+begin;
+create table t.held (n int);
+prepare transaction 'held';
 call t.take('busy', 500, 1, true);
 select t.cheap(t.cost('select millrace.' || c.call), c.most || '{"seq": 6, "seq_rows": 60}', 'again: ' || c.call) from t.call c where c.call like 'list_jobs%' order by c.ord;
 -- Every page of a queue, of which each is short: the bounds hold on the way, and nothing is left out.
@@ -123,4 +127,5 @@ end $$;
 select is((t.walk('{"queue": "q", "kind": "no such"}')).jobs, 0, 'a walk through a million that finds none comes to its end');
 select is((t.walk('{"queue": "busy", "limit": 200}')).jobs, 2000, 'one through two thousand finds them all');
 select is((t.walk('{"status": "running", "limit": 200}')).jobs, 1000, 'and one through what runs');
+rollback prepared 'held';
 select * from finish();

@@ -76,8 +76,8 @@ static void splitting(void **state)
             assert_true(taken > 0 && taken <= size);
             at += taken;
             if (line.at) {
-                strncat(seen, line.at, line.len);
-                strcat(seen, "|");
+                size_t used = strlen(seen);
+                snprintf(seen + used, sizeof(seen) - used, "%.*s|", (int)line.len, line.at);
                 splitter.line.len = 0;
             }
         }

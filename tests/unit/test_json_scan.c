@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,9 +151,9 @@ static void slices(void **state)
 static void on_element(void *arg, struct json_slice value)
 {
     char *seen = arg;
+    size_t used = strlen(seen);
 
-    strncat(seen, value.at, value.len);
-    strcat(seen, "|");
+    snprintf(seen + used, 100 - used, "%.*s|", (int)value.len, value.at);
 }
 
 static void elements(void **state)

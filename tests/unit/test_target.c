@@ -90,7 +90,7 @@ static void matching(void **state)
     assert_null(find("GET", "/api/v1/jobs/1/2", &variable, allow));
     assert_string_equal(allow, "");
     assert_null(find("GET", "/api/v1", &variable, allow));
-    route = find("POST", "/api/v1/queues/a%2fb/claim", &variable, allow);
+    assert_non_null(find("POST", "/api/v1/queues/a%2fb/claim", &variable, allow));
     assert_string_equal(variable, "a/b");
 }
 
