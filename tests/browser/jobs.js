@@ -51,3 +51,19 @@ await visit(async ({ page, go }) => {
     await go("#/jobs?queue=nowhere");
     await page.getByRole("alert").getByText("nowhere").waitFor();
 }, { allow: /404/ });
+
+// An answer that nobody waits for any more is cut off, and what comes late changes nothing.
+await visit(async ({ page, go, row }) => {
+    await page.route("**/api/v1/jobs?*", async (route) => {
+        await new Promise((resolve) => setTimeout(resolve, 1500));
+        await route.continue().catch(() => {});
+    });
+    const asked = page.waitForRequest("**/api/v1/jobs?*");
+    const left = page.waitForEvent("requestfailed");
+    await go("#/jobs?queue=mail");
+    await asked;
+    await go("#/jobs?queue=pay");
+    assert.match((await left).url(), /queue=mail/);
+    await row("pay").first().waitFor();
+    assert.equal(await row("mail").count(), 0);
+});

@@ -5,7 +5,7 @@
 import { html } from "/core/html.js";
 import { get } from "/core/api.js";
 import { useLoad } from "/core/load.js";
-import { bytes, count, cut, duration } from "/core/format.js";
+import { bytes, count, cut, duration, many } from "/core/format.js";
 import { Badge } from "/parts/badge.js";
 import { Facts, Tiles } from "/parts/tiles.js";
 import { Loaded, Trouble } from "/parts/trouble.js";
@@ -15,7 +15,7 @@ import { visible } from "/parts/payload.js";
 
 const EVERY_MS = 5000;
 const DOCTOR_MS = 60000;
-const verdicts = ["critical", "warning", "note", "ok"];
+const verdicts = ["critical", "warning", "note"];
 
 function Segments({ segments })
 {
@@ -54,19 +54,27 @@ function Upkeep({ maintain })
         ]} /></section>`;
 }
 
+function Checks({ caption, checks })
+{
+    return html`<${Table} stack caption=${caption} rows=${checks} id=${(c) => c.topic} columns=${[
+        { name: "Check", show: (c) => visible(c.topic) },
+        { name: "Verdict", show: (c) => html`<${Badge} word=${c.verdict} />` },
+        { name: "Evidence", look: "says", show: (c) => visible(c.evidence || "") },
+        { name: "Remedy", look: "says", show: (c) => visible(c.remedy || "") },
+    ]} />`;
+}
+
 function Doctor()
 {
     const checks = useLoad("", (signal) => get("/doctor", null, { signal }), DOCTOR_MS, true);
-    const sorted = [...(checks.data?.checks || [])].sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
+    const all = checks.data?.checks || [];
+    const found = all.filter((c) => c.verdict !== "ok").sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
+    const fine = all.filter((c) => c.verdict === "ok");
 
     return html`<section><h2>Doctor</h2>
         <${Trouble} error=${checks.error} />
-        ${checks.data && html`<${Table} stack caption="Checks" rows=${sorted} id=${(c) => c.topic} columns=${[
-            { name: "Check", show: (c) => visible(c.topic) },
-            { name: "Verdict", show: (c) => html`<${Badge} word=${c.verdict} />` },
-            { name: "Evidence", look: "says", show: (c) => visible(c.evidence || "") },
-            { name: "Remedy", look: "says", show: (c) => visible(c.remedy || "") },
-        ]} />`}</section>`;
+        ${found.length > 0 && html`<${Checks} caption="What the doctor found" checks=${found} />`}
+        ${fine.length > 0 && html`<details><summary>${many(fine.length, "check")} ${fine.length === 1 ? "is" : "are"} ok</summary><${Checks} caption="What is ok" checks=${fine} /></details>`}</section>`;
 }
 
 export function System()

@@ -9,6 +9,9 @@ import { get } from "/core/api.js";
 
 const LIMIT = 50;
 const CALLS_MAX = 8;
+// What no index finds is looked for row by row: not that often.
+const WALKED = ["kind", "tenant", "ref", "error", "cause", "label"];
+const WALKED_EVERY_MS = 30000;
 
 async function fill(route, items, filter, after, signal)
 {
@@ -30,7 +33,8 @@ export function usePages(route, items, filter, every_ms)
     const [place, set_place] = useState({ key, cursors: [null] });
     const cursors = place.key === key ? place.cursors : [null];
     const after = cursors[cursors.length - 1];
-    const loaded = useLoad(key + "|" + after, (signal) => fill(route, items, filter, after, signal), cursors.length === 1 ? every_ms : null);
+    const often_ms = WALKED.some((name) => filter[name]) ? WALKED_EVERY_MS : every_ms;
+    const loaded = useLoad(key + "|" + after, (signal) => fill(route, items, filter, after, signal), cursors.length === 1 ? often_ms : null);
     const older = () => set_place({ key, cursors: [...cursors, loaded.data.next] });
     const newer = () => set_place({ key, cursors: cursors.slice(0, -1) });
 
