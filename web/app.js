@@ -51,7 +51,7 @@ function Guarded({ route })
 
     useEffect(reset, [route.text]);
     return error ? html`<h1>This page has a fault</h1><p class="trouble" role="alert">${String(error.message || error)}</p>`
-        : html`<${page_of(route)} key=${route.parts.join("/")} route=${route} id=${route.parts[1]} />`;
+        : html`<div class="page" key=${route.parts.join("/")}><${page_of(route)} route=${route} id=${route.parts[1]} /></div>`;
 }
 
 function App()

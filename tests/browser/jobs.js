@@ -26,6 +26,9 @@ await visit(async ({ page, go, press, row, see, shot }) => {
     await press("Newer");
     await press("Newer");
     await see("Page 1");
+    const order = await page.locator("main h1, main form, main table, main .pager").evaluateAll((all) => all.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+        .map((one) => one.localName));
+    assert.deepEqual(order, ["h1", "form", "table", "nav"]);
     await shot("jobs");
 
     await page.getByLabel("Status").selectOption("dead");

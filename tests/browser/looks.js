@@ -18,6 +18,10 @@ async function settle({ page, go }, fragment)
     await page.locator("main h1").waitFor();
     await until(async () => await page.getByText(/^(Loading|Waiting for)/).count() === 0, "the page " + fragment);
     await page.waitForTimeout(300);
+    // the heading is first, whatever page was there before
+    const top = await page.locator("main h1").first().boundingBox();
+    const pager = page.locator("main .pager");
+    assert.ok(await pager.count() === 0 || (await pager.boundingBox()).y > top.y, "pages of " + fragment);
 }
 
 // Nothing is wider than a phone.

@@ -41,5 +41,5 @@ export function Batches({ route })
     return html`<div class="head"><h1>Batches</h1></div>
         <${Filters} route=${route} fields=${fields} />
         <${Loaded} from=${page} show=${(data) => html`<${Table} caption="Batches" rows=${data.items} id=${(b) => b.id} columns=${columns} none="No batch is like that." />`} />
-        ${page.data && page.pager}`;
+        ${page.pager}`;
 }

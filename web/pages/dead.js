@@ -134,6 +134,6 @@ export function Dead({ route })
             <div class="actions"><button type="button" class="primary" disabled=${picked.size === 0} onClick=${replay}>Replay selected${picked.size ? ` (${picked.size})` : ""}</button>
                 <button type="button" class="danger" onClick=${purge_queue}>Purge${filter.queue ? ` ${visible(filter.queue)}` : ""}</button></div>
             <${Loaded} from=${page} show=${(data) => html`<${Letters} jobs=${data.items} picked=${picked} set_picked=${set_picked} />`} />
-            ${page.data && page.pager}
+            ${page.pager}
         </section>`;
 }

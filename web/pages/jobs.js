@@ -30,5 +30,5 @@ export function Jobs({ route })
         <${Filters} route=${route} fields=${fields} />
         <${Loaded} from=${page} show=${(data) => html`<${JobTable} caption="Jobs" jobs=${data.items}
             none=${data.complete ? "No job is like that." : "None so far: search further, there are older ones."} />`} />
-        ${page.data && page.pager}`;
+        ${page.pager}`;
 }

@@ -8,11 +8,13 @@ import { useStore } from "/core/store.js";
 function Question({ question })
 {
     const dialog = useRef(null);
+    const cancel = useRef(null);
     const [choice, set_choice] = useState(question.options ? question.options[0][0] : true);
     const text = typeof question.text === "function" ? question.text(choice) : question.text;
 
     useEffect(() => {
         dialog.current.showModal();
+        cancel.current.focus();
     }, []);
     return html`<dialog ref=${dialog} aria-labelledby="question-title" aria-describedby="question-text" onCancel=${() => question.answer(false)}>
         <form method="dialog" onSubmit=${(event) => { event.preventDefault(); question.answer(choice); }}>
@@ -23,7 +25,7 @@ function Question({ question })
                     <input type="radio" name="choice" checked=${choice === value} onChange=${() => set_choice(value)} /> ${label}</label>`)}
             </fieldset>`}
             <div class="actions">
-                <button type="button" onClick=${() => question.answer(false)} autofocus>Cancel</button>
+                <button type="button" ref=${cancel} onClick=${() => question.answer(false)}>Cancel</button>
                 <button type="submit" class=${question.danger ? "danger" : "primary"}>${question.action}</button>
             </div>
         </form>

@@ -16,7 +16,7 @@ const columns = [
     { name: "Job", show: (job) => html`<a class="id" href=${link("jobs", String(job.id))}>${String(job.id)}</a>` },
     { name: "Status", show: (job) => html`<${Badge} word=${job.status} />` },
     { name: "Queue", show: (job) => html`<a href=${link("queues", job.queue)}>${visible(job.queue)}</a>` },
-    { name: "Kind", show: (job) => visible(cut(job.kind, 60)) },
+    { name: "Kind", wide: true, show: (job) => visible(cut(job.kind, 60)) },
     { name: "Attempt", number: true, wide: true, show: (job) => `${job.attempt} of ${job.max_attempts}` },
     { name: "What", wide: true, look: "what", show: (job) => (job.error ? html`<span class="bad-text">${visible(cut(job.error, 120))}</span>` : html`<code>${args_text(job)}</code>`) },
     { name: "Worker", wide: true, show: (job) => visible(job.worker || "") },

@@ -16,7 +16,8 @@ export function Trouble({ error })
 // Around a page's content: `show` draws it from the data.
 export function Loaded({ from, show })
 {
-    return html`
+    return html`<div class="loaded">
         <${Trouble} error=${from.error} />
-        ${from.data ? show(from.data) : from.loading && html`<p class="muted" role="status">Loading …</p>`}`;
+        ${from.data ? show(from.data) : from.loading && html`<p class="muted" role="status">Loading …</p>`}
+    </div>`;
 }
