@@ -107,8 +107,10 @@ def looking_after():
         do("GET", path, token=None)
     got, headers, _ = fetch("GET", "/app.js", token=None)
     expect("known tag", fetch("GET", "/app.js", token=None, headers={"If-None-Match": headers["ETag"]})[0], 304)
-    do("GET", "/vendor/nothing.js", token=None, status=404, code="not_found")
-    asked.add(("GET", "/vendor/{file}"))
+    for folder, name in (("core", "api.js"), ("parts", "table.js"), ("pages", "jobs.js"), ("vendor", "preact.js")):
+        expect(folder, fetch("GET", f"/{folder}/{name}", token=None)[0], 200)
+        do("GET", f"/{folder}/nothing.js", token=None, status=404, code="not_found")
+        asked.add(("GET", f"/{folder}/{{file}}"))
     do("GET", "/metrics", token="reader-token")
 
 
