@@ -74,7 +74,7 @@ begin
   return v_n;
 end $$;
 
--- Of some lanes those whose ledger has to be brought on. A queue may have thousands of tenants, most of them idle: one statement for all. A lane is counted when
+-- Of some lanes those whose ledger has to be brought on, no more than one round has time for: whoever asks for the depth counts, too. A queue may have thousands of tenants, most of them idle: one statement for all. A lane is counted when
 -- its ledger stands in the open segment, was written behind the last rotation, knows the newest claim and has none open, and no row has come since.
 create or replace function millrace.lanes_uncounted(p_lanes int[])
 returns int[]
@@ -96,5 +96,7 @@ begin
              where t.slot = v_slot
                and t.lane = l
              order by t.no desc
-             limit 1) is not true);
+             limit 1) is not true
+     order by random()
+     limit 250);
 end $$;

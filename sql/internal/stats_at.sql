@@ -24,25 +24,49 @@ begin
   end loop;
 end $$;
 
--- The figures of a fair queue: its own, which are of jobs without a tenant (but for the dead letters, which are of all), and those of its tenants.
+-- The figures of a fair queue and its tenants together; dead letters are the queue's. Few statements for all, because there may be thousands: p_own has what
+-- was found for the queue itself.
 create or replace function millrace.family_figures(p_now timestamptz, p_queue millrace.queue, p_own millrace.queue_stats)
 returns millrace.queue_stats
 language plpgsql
 as $$
 declare
-  v_stats millrace.queue_stats;
+  v_lanes int[] := millrace.lanes_family(p_queue);
+  v_stats millrace.queue_stats := p_own;
+  v_sum   record;
 begin
-  select p_own.queue, sum(f.available), sum(f.running), sum(f.scheduled), sum(f.retrying), p_own.dead, sum(f.completed_1h), sum(f.failed_1h),
-         max(f.oldest_seconds),
-         sum(f.avg_wait_seconds_1h * (f.completed_1h + f.failed_1h)) / nullif(sum(f.completed_1h + f.failed_1h), 0),
-         sum(f.avg_run_seconds_1h * (f.completed_1h + f.failed_1h)) / nullif(sum(f.completed_1h + f.failed_1h), 0)
-    into v_stats
-    from (select p_own.*
+  select coalesce(sum(millrace.lane_depth(p_now, l)), 0), max(date_part('epoch', p_now - millrace.lane_oldest(p_now, l)))
+    into v_stats.available, v_stats.oldest_seconds
+    from unnest(millrace.lanes_ready(v_lanes, null)) l;
+  v_stats.running := (millrace.lanes_running(p_now, v_lanes, 1000000)).running;
+  select p_own.scheduled + coalesce(sum(d.scheduled), 0), p_own.retrying + coalesce(sum(d.retrying), 0)
+    into v_stats.scheduled, v_stats.retrying
+    from millrace.queue t
+   cross join lateral (select count(*) filter (where d.why not in ('r', 'l')) as scheduled, count(*) filter (where d.why in ('r', 'l')) as retrying
+                         from (select d.why
+                                 from millrace.delayed d
+                                where d.lane >= t.queue_id << 12
+                                  and d.lane < (t.queue_id + 1) << 12
+                                limit 10001) d) d
+   where t.parent_id = p_queue.queue_id;
+  select sum(t.done_total) as done, sum(t.failed_total) as failed, sum(t.wait_total) as wait, sum(t.run_total) as run
+    into v_sum
+    from (select t.done_total, t.failed_total, t.wait_total, t.run_total
+            from unnest(v_lanes) l
+           cross join lateral millrace.lane_tally(l) t
            union all
-          select f.*
-            from millrace.queue t
-           cross join lateral millrace.queue_figures(p_now, t) f
-           where t.parent_id = p_queue.queue_id) f;
+          select -p.done_total, -p.failed_total, -p.wait_total, -p.run_total
+            from millrace.family(p_queue.queue_id) f
+           cross join lateral (select p.*
+                                 from millrace.pulse p
+                                where p.queue_id = f
+                                  and p.taken_at <= p_now - interval '1 hour'
+                                order by p.taken_at desc
+                                limit 1) p) t;
+  v_stats.completed_1h := coalesce(v_sum.done, 0);
+  v_stats.failed_1h := coalesce(v_sum.failed, 0);
+  v_stats.avg_wait_seconds_1h := v_sum.wait / 1e6 / nullif(v_sum.done + v_sum.failed, 0);
+  v_stats.avg_run_seconds_1h := v_sum.run / 1e6 / nullif(v_sum.done + v_sum.failed, 0);
   return v_stats;
 end $$;
 
