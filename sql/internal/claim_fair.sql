@@ -24,6 +24,9 @@ begin
       v_ahead := false;
       continue;
     end if;
+    if v_next.place = 0 then
+      perform millrace.fair_pass(p_now, p_queue_id, 20);      -- a new cycle: whoever has come since is in the next
+    end if;
     v_ahead := i > 1;
     continue when v_next.closed;
     if not v_next.single then
@@ -71,7 +74,7 @@ end $$;
 
 -- The member of a fair queue whose turn it is; null where the round has none. p_ahead: the next one that may have jobs, of so many chunks of the
 -- round; turns before it are passed over for everybody.
-create or replace function millrace.fair_next(p_now timestamptz, p_queue_id int, p_ahead boolean, out id int, out round_n int, out closed boolean,
+create or replace function millrace.fair_next(p_now timestamptz, p_queue_id int, p_ahead boolean, out id int, out round_n int, out place int, out closed boolean,
                                               out single boolean, out base int, out lease interval)
 language plpgsql
 as $$
@@ -85,8 +88,8 @@ begin
       return;
     end if;
   end if;
-  select coalesce(id, r.members[p.place % 400 + 1]), h.member_n
-    into id, round_n
+  select coalesce(id, r.members[p.place % 400 + 1]), h.member_n, p.place
+    into id, round_n, place
     from (select r.no, r.member_n, r.base_turn
             from millrace.fair_round r
            where r.slot = v_slot

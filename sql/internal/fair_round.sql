@@ -9,8 +9,8 @@
 --      one begins with those whose turn would have come next, in the same order, and has the newcomers at its end. So a member waits for its turn at
 --      most as long as two rounds, however often rounds are made.
 --   3. A round that is too long costs a look at a lane without jobs, one that is too short makes a tenant wait for the next pass. Neither costs a job.
---   4. A pass is made once a second, by upkeep or by the slice of it that a claim does; by a claim that finds nothing at once, but for no more
---      than a twentieth of the time.
+--   4. A pass is made once a second, by upkeep or by the slice of it that a claim does; and by a claim that finds nothing or begins the round anew, but
+--      for no more than a twentieth of the time.
 
 -- Makes what a fair queue needs.
 create or replace function millrace.fair_make(p_queue_id int)
