@@ -13,11 +13,14 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
+declare
+  v_id int;
 begin
   perform millrace.at_home();
+  v_id := (millrace.tenant_known(queue, tenant)).queue_id;
   update millrace.queue q
      set paused_at = coalesce(q.paused_at, clock_timestamp())
-   where q.queue_id = (millrace.tenant_known(queue, tenant)).queue_id;
+   where q.queue_id = v_id;
 end $$;
 comment on function millrace.pause(text, text) is
   'stops a queue from handing out jobs';
