@@ -55,7 +55,7 @@ begin
                                       coalesce(p_lease_for, v_queue.lease_time), p_lease_for is not null);
   end if;
   if v_taken.n is null then
-    v_taken := millrace.claim_search(p_now, v_queue.queue_name, p_worker, v_room::int, coalesce(p_lease_for, v_queue.lease_time),
+    v_taken := millrace.claim_search(p_now, p_queue_id, p_worker, v_room::int, coalesce(p_lease_for, v_queue.lease_time),
                                      p_lease_for is not null, p_with_state, p_part, false);
   end if;
   if v_taken.n > 0 then

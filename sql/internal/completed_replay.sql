@@ -19,11 +19,10 @@ begin
                          j.payload_blob, j.job_tenant, j.job_ref, k.finished_at, j.job_id, case when p_queue.ordered then j.order_key end as order_key
                     from (select k.lane, u.pos, k.finished_at,
                                  coalesce(k.job_ids[u.ord], u.pos) as job_id
-                            from millrace.claim k
+                            from millrace.family(p_queue.queue_id) f
+                            join millrace.claim k on k.lane >= f << 12 and k.lane < (f + 1) << 12
                            cross join lateral unnest(k.positions) with ordinality u(pos, ord)
-                           where k.lane >= p_queue.queue_id << 12
-                             and k.lane < (p_queue.queue_id + 1) << 12
-                             and k.status in ('d', 'l')
+                           where k.status in ('d', 'l')
                              and k.finished_at >= p_since
                              and k.finished_at < p_until
                              and coalesce(substr(k.outcome, u.ord::int, 1), 'c') = 'c') k

@@ -30,7 +30,7 @@ begin
     from (select nextval('millrace.pos_seq') as pos, s.*
             from (select d.*, q.part_count
                     from gone d
-                    join millrace.queue q on q.queue_id = d.queue_id
+                    join millrace.queue q on q.queue_id = d.lane >> 12
                    order by d.died_at, d.job_id) s) o;
   get diagnostics v_n = row_count;
   return v_n;

@@ -11,6 +11,7 @@ language plpgsql
 as $$
 declare
   v_queue millrace.queue;
+  v_home  millrace.queue;      -- the tenant's, where the queue is fair
   v_job   millrace.job;
   v_due   timestamptz := coalesce(p_run_at, p_now + p_delay);
   v_first bigint;
@@ -45,7 +46,8 @@ begin
     perform millrace.batch_enter('', p_batch, 1) where p_batch is not null;
     v_waits := millrace.depend_note(p_now, '', v_job.job_id, p_depends_on, null);
   end if;
-  v_job.lane := (v_queue.queue_id << 12) + (p_priority << 5);
+  v_home := case when v_queue.fair then millrace.tenant_of(v_queue, p_tenant) else v_queue end;
+  v_job.lane := (v_home.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_job.lane);
   v_job.attempts_limit := coalesce(p_max_attempts, (select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind),
                                    v_queue.attempts_limit);

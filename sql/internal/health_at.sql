@@ -16,7 +16,8 @@ begin
     select q.*
       into v_queue
       from millrace.queue q
-     where q.queue_name = v_stats.queue;
+     where q.queue_name = v_stats.queue
+       and q.parent_id is null;
     continue when not found;      -- dropped this moment
     return next row(v_stats.queue,
                     case

@@ -20,6 +20,7 @@ begin
      where q.queue_id = p_job.lane >> 12;
   else
     v_queue := millrace.queue_of(p_changes ->> 'queue');
+    v_queue := millrace.tenant_of(v_queue, p_job.job_tenant);
   end if;
   if p_job.order_key is not null and v_queue.queue_id <> p_job.lane >> 12 then
     -- It leaves its place in one queue, and has one in the other only if that is ordered, too.

@@ -127,14 +127,16 @@ begin
           if v_few then
             select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
-                                      j.order_key, j.unique_name, j.batch_id)) > 0 as odd,
+                   max(coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                       + coalesce(pg_column_size(j.job_ref), 0)) >= c_large
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name,
+                                       j.batch_id)) > 0 as odd,
                    array_agg(case
-                               when coalesce(pg_column_size(j.payload_args), 0) < c_large
-                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) = 0
-                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null, null, null,
-                                        p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
+                               when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                                    + coalesce(pg_column_size(j.job_ref), 0) < c_large
+                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.trail) = 0
+                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null,
+                                        j.job_tenant, j.job_ref, p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
                              end) as jobs
               into v_found
               from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;

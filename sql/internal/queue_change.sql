@@ -34,8 +34,6 @@ begin
     if not found then
       perform millrace.refuse(format('there is no setting %s', quote_literal(left(v_key, 200))),
         format('Settings are %s.', (select string_agg(s.setting_name, ', ' order by s.setting_name) from millrace.queue_setting s)));
-    elsif v_setting.column_name is null then
-      perform millrace.refuse_feature('setting ' || v_key);
     end if;
     v_hint := format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2),
                      coalesce(v_setting.default_text, 'off'));
@@ -66,12 +64,65 @@ begin
      set parts_seen = greatest(q.parts_seen, q.part_count, case when q.ordered then 32 else 0 end)
    where q.queue_id = v_queue.queue_id
      and q.parts_seen < case when q.ordered then 32 else q.part_count end;
+  perform millrace.check_fair(v_queue.queue_id);
+  if p_settings ->> 'fair' is not null then
+    perform millrace.fair_begin(v_queue.queue_id);
+  end if;
+  if v_queue.has_tenants then
+    perform millrace.tenants_follow(v_queue.queue_id);
+  end if;
   perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
   if p_settings ? 'overflow' then
     perform millrace.check_overflow(p_name, p_settings -> 'overflow');
   end if;
   if p_settings ->> 'depth_limit' is not null then
     perform millrace.gauge_make(v_queue.queue_id);      -- after the queue's row, which lets one caller at a time through
+  end if;
+end $$;
+
+-- Settings that a fair queue cannot have: its tenants have lanes of their own, and these count over all lanes of one queue.
+create or replace function millrace.check_fair(p_queue_id int)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+  v_other text;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_queue_id
+     and q.fair;
+  select string_agg(s.setting_name, ', ' order by s.setting_name)
+    into v_other
+    from (values
+      ('concurrency', v_queue.concurrency_limit is not null),
+      ('rate',        v_queue.rate_limit is not null),
+      ('depth_limit', v_queue.depth_limit is not null),
+      ('overflow',    v_queue.overflow_queue is not null),
+      ('ordered',     v_queue.ordered)
+    ) s(setting_name, is_set)
+   where s.is_set;
+  if v_other is not null then
+    perform millrace.refuse(format('a fair queue cannot have %s', v_other),
+      format('Set %s to null, or fair to false; a fair queue may be another one''s overflow.', v_other));
+  end if;
+end $$;
+
+-- Makes a queue ready for tenants, if it is fair. It stays so when it is not fair any more: jobs may be in their lanes.
+create or replace function millrace.fair_begin(p_queue_id int)
+returns void
+language plpgsql
+as $$
+begin
+  update millrace.queue q
+     set has_tenants = true
+   where q.queue_id = p_queue_id
+     and q.fair
+     and not q.has_tenants;
+  if found then
+    perform millrace.fair_make(p_queue_id);
   end if;
 end $$;
 

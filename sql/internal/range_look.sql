@@ -12,9 +12,9 @@ as $$
   select j.xid, j.pos, coalesce(p.at, j.pos), coalesce(p.at, j.job_id), coalesce(j.ready_at, j.created_at),
          j.stale_at is not null
          or (j.pack_n is null
-             and (num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail, j.order_key, j.unique_name,
-                               j.batch_id) > 0
-                  or pg_column_size(j.payload_args) >= 1500))
+             and (num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name, j.batch_id) > 0
+                  or coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                     + coalesce(pg_column_size(j.job_ref), 0) >= 1500))
     from millrace.job j
     left join lateral (select a.at
                          from generate_series(case when j.xid = p_from_xid then greatest(j.pos - j.pack_n, p_from_pos) else j.pos - j.pack_n end + 1,

@@ -14,7 +14,8 @@ declare
   v_n    bigint;
 begin
   perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
-  perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
+  perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q where q.parent_id is null), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
+  perform setval('millrace.tenant_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.tenant_seq'::regclass), 65536));
   -- The first of a block of positions: 1, 33, 65 and so on.
   perform setval('millrace.pos_seq', 1 + (~31 & greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
@@ -52,7 +53,7 @@ begin
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
                                 claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                 payload_result, job_tenant, job_ref, job_source, trail, order_key)
-  select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+  select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, coalesce(q.parent_id, q.queue_id), j.lane,
          millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          j.letter::"char", j.holder, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
          j.payload_state, j.payload_blob,
@@ -71,7 +72,7 @@ begin
       and j.batch_id is not null;
   update millrace.batch_note set xid = pg_current_xact_id();
   update millrace.batch_pass set win_hi = '1:1:';
-  truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
+  truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark, millrace.fair_round;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
   perform setval('millrace.seg_seq', v_open + 1);

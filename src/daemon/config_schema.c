@@ -49,7 +49,6 @@ static void hint(const char *text)
 
 // What interface and database know and this version does not do yet.
 static const char *const later_sections[] = {"http", "token", "bridge", NULL};
-static const char *const later_settings[] = {"fair", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -88,9 +87,6 @@ static void unknown_key(cfg_t *cfg, const char *key)
 
     if (top && is_among(later_sections, key)) {
         REFUSE(cfg, "section \"%s\" comes in a later version", key);
-        hint("Leave it out for now.");
-    } else if (str_equal(cfg->name, "queue") && is_among(later_settings, key)) {
-        REFUSE(cfg, "setting \"%s\" comes in a later version", key);
         hint("Leave it out for now.");
     } else {
         REFUSE(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
@@ -336,6 +332,7 @@ const struct config_setting config_settings[] = {
     {"dead_retention", SETTING_TIME},
     {"depth_limit", SETTING_NUMBER},
     {"durability", SETTING_WORD},
+    {"fair", SETTING_WORD},
     {"lease", SETTING_TIME},
     {"max_args", SETTING_NUMBER},
     {"max_attempts", SETTING_NUMBER},

@@ -337,8 +337,9 @@ docs_options()
     [[ $output != *PL/pgSQL* ]]
     run "$MR_BIN" queue set wrong max_attempts=many
     [ "$status" -eq 1 ]
-    run "$MR_BIN" queue set wrong fair=true
+    run "$MR_BIN" queue set wrong fair=true ordered=true
     [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "millrace: a fair queue cannot have ordered" ]
     [ "$(sql "select settings ->> 'max_attempts' from millrace.queues where queue = 'wrong'")" = 3 ]
 }
 

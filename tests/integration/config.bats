@@ -126,8 +126,6 @@ END
 @test "what a later version brings is said to" {
     check <<<'http { listen = "127.0.0.1:7070" }'
     refused '1: section "http" comes in a later version' 'Leave it out for now.'
-    check <<<'queue q { fair = true }'
-    refused '1: setting "fair" comes in a later version' 'Leave it out for now.'
     echo >"$conf"
     run "$MR_BIN" serve -c "$conf" --roles work,http
     [ "$status" -eq 2 ]

@@ -40,7 +40,7 @@ teardown_file()
         tail -n 1 "$MR_SCRATCH/out$i" | grep -qx 'the end' || { cat "$MR_SCRATCH/out$i"; return 1; }
         run ! grep -x f "$MR_SCRATCH/out$i"
         [ "$(grep -cx t "$MR_SCRATCH/out$i")" -eq "$(grep -c ' as passed_' "$FILES/api.sql")" ]
-        [ "$(grep -c 'ERROR:  0A000' "$MR_SCRATCH/out$i")" -eq 1 ]
+        [ "$(grep -c 'ERROR:  22023' "$MR_SCRATCH/out$i")" -eq 1 ]
     done
     # The clients were not served by one session each.
     [ "$(sql 'select count(distinct pid) <= 3 from hops')" = t ]

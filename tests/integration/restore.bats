@@ -111,6 +111,7 @@ job(1)
 outcome(1)
 job_by_ref('narrow', 'r')
 depth('narrow')
+tenant_stats('narrow')
 stats()
 health()
 CALLS
@@ -200,7 +201,7 @@ is_at_home_after_migrate()
 {
     "$MR_BIN" migrate
     "$MR_BIN" migrate --check
-    [ "$(sql "select has_function_privilege('millrace_worker', 'millrace.depth(text)', 'execute')")" = t ]
+    [ "$(sql "select has_function_privilege('millrace_worker', 'millrace.depth(text, text)', 'execute')")" = t ]
 }
 
 @test "every public function is among those that are tried" {

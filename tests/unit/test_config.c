@@ -150,8 +150,6 @@ static void later_versions(void **state)
             "Leave it out for now.");
     refused("token t { }", ":1: section \"token\" comes in a later version",
             "Leave it out for now.");
-    refused("queue q { fair = true }", ":1: setting \"fair\" comes in a later version",
-            "Leave it out for now.");
     // not a beginning or an end of one of those words
     refused("brid x", ":1: unknown key \"brid\"",
             "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule.");
