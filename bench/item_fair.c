@@ -32,6 +32,21 @@ enum {
     QUEUE_COUNT = sizeof queues / sizeof queues[0],
 };
 
+// Serves jobs until `jobs` of some tenants were among them, where `active` tenants have jobs.
+static void report_wait(PGconn *conn, const char *name, const char *tenant, long jobs, long active)
+{
+    double bound = 2.0 * BATCH * (double)active;
+
+    db_run(conn, "call bench.fair_drain('wait', %d, '%s', %ld)", BATCH, tenant, jobs);
+    double waited = db_number(conn, "select jobs from bench.fair_wait where tenant = '%s'", tenant);
+    report_figure("active_tenants", (double)active);
+    report_figure("served_before", waited);
+    report_figure("bound", bound);
+    report_figure("empty_claims",
+                  db_number(conn, "select empty from bench.fair_wait where tenant = '%s'", tenant));
+    report_check(name, CHECK_STRUCTURE, "of the bound", waited / bound, AT_MOST, 1);
+}
+
 static void measure_wait(PGconn *conn, bool small)
 {
     long deep = small ? 5000 : 1000000;
@@ -40,15 +55,13 @@ static void measure_wait(PGconn *conn, bool small)
     db_run(conn, "select millrace.set_queue('wait', '{\"fair\": true}')");
     db_run(conn, "call bench.fill_with('wait', %ld, '{\"tenant\": \"deep\"}')", deep);
     db_run(conn, "call bench.fill_with('wait', %ld, '{\"tenant\": \"tenant-{n}\"}')", others);
-    db_run(conn, "call bench.fair_drain('wait', %d, %ld)", BATCH, others);
-    double bound = 2.0 * BATCH * (double)(others + 1);
-    double waited = db_number(conn, "select jobs from bench.fair_wait");
-    report_figure("tenants", (double)(others + 1));
-    report_figure("deep", (double)deep);
-    report_figure("served_before", waited);
-    report_figure("bound", bound);
-    report_figure("empty_claims", db_number(conn, "select empty from bench.fair_wait"));
-    report_check("fair.wait", CHECK_STRUCTURE, "of the bound", waited / bound, AT_MOST, 1);
+    report_wait(conn, "fair.wait", "tenant-%", others, others + 1);
+    // All have more than a batch, and then somebody comes.
+    db_run(conn, "call bench.fill_with('wait', %ld, '{\"tenant\": \"tenant-{k}\"}')",
+           small ? 10000L : 300000L);
+    db_run(conn, "select millrace.maintain()");
+    db_run(conn, "call bench.fill_with('wait', 1, '{\"tenant\": \"late\"}')");
+    report_wait(conn, "fair.newcomer", "late", 1, 1002);
 }
 
 static void measure_drain(PGconn *conn, long jobs, int round, double rate[QUEUE_COUNT][ROUNDS])

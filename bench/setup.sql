@@ -265,10 +265,10 @@ begin
   end loop;
 end $$;
 
--- Claims p_batch jobs at a time of a fair queue in which one tenant is called deep, until all others have been served. Writes down how many jobs were served
--- before the last of these, and how many claims came back without a job.
-create table bench.fair_wait (jobs bigint, empty bigint);
-create procedure bench.fair_drain(p_queue text, p_batch int, p_others bigint)
+-- Claims p_batch jobs at a time of a fair queue until p_jobs jobs of tenants like p_tenant have been served. Writes down how many jobs were served before
+-- the last of these, and how many claims came back without a job.
+create table bench.fair_wait (tenant text, jobs bigint, empty bigint);
+create procedure bench.fair_drain(p_queue text, p_batch int, p_tenant text, p_jobs bigint)
 language plpgsql
 as $$
 declare
@@ -278,8 +278,8 @@ declare
   v_n      int;
   v_other  int;
 begin
-  while p_others > 0 loop
-    select max(c.lease), count(c.id), count(c.id) filter (where c.tenant <> 'deep')
+  while p_jobs > 0 loop
+    select max(c.lease), count(c.id), count(c.id) filter (where c.tenant like p_tenant)
       into v_lease, v_n, v_other
       from millrace.claim(p_queue, 'bench', p_batch) c;
     if v_n = 0 then
@@ -288,9 +288,9 @@ begin
       perform millrace.complete(v_lease);
     end if;
     commit;
-    p_others := p_others - v_other;
+    p_jobs := p_jobs - v_other;
     v_served := v_served + v_n;
   end loop;
   insert into bench.fair_wait
-  values (v_served - 1, v_empty);
+  values (p_tenant, v_served - 1, v_empty);
 end $$;

@@ -28,11 +28,13 @@ enum {
     STATS_OLDEST,
     STATS_WAIT,
     STATS_RUN,
+    STATS_PAUSED, // of tenants
 };
 enum { HEALTH_QUEUE, HEALTH_STATUS, HEALTH_MESSAGE };
 
 struct status {
     struct command_shared shared;
+    bool tenants; // of one queue, instead of the queues
     PGresult *stats;
     PGresult *health;
 };
@@ -43,7 +45,7 @@ static const struct command_form form = {
     0,
     1,
     "Shows the queues: how many jobs are available, running, scheduled, retrying and dead, what\n"
-    "the last hour brought, and what is wrong.",
+    "the last hour brought, and what is wrong. With --tenants the same of a fair queue's tenants.",
     "millrace-status(1)",
 };
 
@@ -172,6 +174,76 @@ static int print_json(const struct status *status, struct mr_error *err)
     return code ? code : buf_status(&text, err);
 }
 
+// ---- tenants ----
+
+static int ask_tenants(struct status *status, const char *queue, struct mr_error *err)
+{
+    AUTO_CONN *conn = NULL;
+    int code = conn_open(status->shared.dsn, &conn, err);
+
+    if (code == 0) {
+        code = command_query(conn,
+                             "select s.tenant, s.available, s.running, s.scheduled, s.retrying,"
+                             " s.dead, s.completed_1h, s.failed_1h, s.oldest_seconds,"
+                             " s.avg_wait_seconds_1h, s.avg_run_seconds_1h, s.paused"
+                             " from millrace.tenant_stats($1, null, 1000000) s",
+                             1, &queue, &status->stats, err);
+    }
+    return code == MR_EUNKNOWN ? command_unknown_queue(conn, queue, err) : code;
+}
+
+static int print_tenants(const struct status *status, struct mr_error *err)
+{
+    static const struct table_column columns[] = {
+        {"TENANT", false, 40}, {"AVAILABLE", true, 0}, {"RUNNING", true, 0}, {"SCHEDULED", true, 0},
+        {"RETRYING", true, 0}, {"DEAD", true, 0},      {"DONE/H", true, 0},  {"FAILED/H", true, 0},
+        {"OLDEST", true, 0},   {"WAIT", true, 0},      {"RUN", true, 0},     {"STATUS", false, 0},
+        {NULL, false, 0},
+    };
+    AUTO_TABLE table;
+
+    table_init(&table, columns);
+    for (int row = 0; row < PQntuples(status->stats); row++) {
+        for (int i = STATS_QUEUE; i <= STATS_FAILED; i++) {
+            table_add(&table, rows_value(status->stats, row, i));
+        }
+        for (int i = STATS_OLDEST; i <= STATS_RUN; i++) {
+            add_seconds(&table, rows_value(status->stats, row, i));
+        }
+        bool paused = str_equal(PQgetvalue(status->stats, row, STATS_PAUSED), "t");
+        table_add(&table, paused ? "paused" : "active");
+    }
+    return table_print(&table, stdout, err);
+}
+
+static int print_tenants_json(const struct status *status, struct mr_error *err)
+{
+    AUTO_BUF text;
+    int code = 0;
+
+    buf_init(&text, JSON_MAX);
+    printf("{\"tenants\":[");
+    for (int i = 0; i < PQntuples(status->stats) && code == 0; i++) {
+        rows_add_object(&text, status->stats, i);
+        printf("%s\n%s", i ? "," : "", buf_peek(&text));
+        code = buf_status(&text, err);
+        buf_done(&text);
+    }
+    puts("]}");
+    return code;
+}
+
+static int run_tenants(struct status *status, const char *queue, struct mr_error *err)
+{
+    int code = ask_tenants(status, queue, err);
+
+    if (code == 0) {
+        code = (status->shared.json ? print_tenants_json : print_tenants)(status, err);
+    }
+    PQclear(status->stats);
+    return code;
+}
+
 // ---- both ----
 
 static int ask(struct status *status, const char *queue, struct mr_error *err)
@@ -215,7 +287,11 @@ static int run(struct status *status, const char *queue, struct mr_error *err)
 int cmd_status(int argc, char **argv)
 {
     struct status status = {0};
-    const struct option_row rows[] = {COMMAND_SHARED_ROWS(&status.shared), {0}};
+    const struct option_row rows[] = {
+        {"tenants", OPTION_FLAG, &status.tenants, NULL, "the tenants of a fair queue"},
+        COMMAND_SHARED_ROWS(&status.shared),
+        {0},
+    };
     struct mr_error err;
     int first = command_read(&form, rows, &status.shared, argc, argv, &err);
 
@@ -225,7 +301,13 @@ int cmd_status(int argc, char **argv)
     if (status.shared.help) {
         return command_help(&form, rows);
     }
-    if (run(&status, first < argc ? argv[first] : NULL, &err)) {
+    const char *queue = first < argc ? argv[first] : NULL;
+    if (status.tenants && !queue) {
+        mr_error_set(&err, MR_EUSAGE, "status: --tenants needs a queue");
+        mr_error_hint(&err, "Name the queue: millrace status QUEUE --tenants.");
+        return command_fail(&err);
+    }
+    if ((status.tenants ? run_tenants : run)(&status, queue, &err)) {
         return command_fail(&err);
     }
     return command_finish(EXIT_DONE);

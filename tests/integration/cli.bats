@@ -343,6 +343,38 @@ docs_options()
     [ "$(sql "select settings ->> 'max_attempts' from millrace.queues where queue = 'wrong'")" = 3 ]
 }
 
+@test "a tenant of a fair queue is looked at, paused and resumed" {
+    "$MR_BIN" queue set shared fair=true
+    "$MR_BIN" enqueue k '{}' --queue shared --tenant anna
+    "$MR_BIN" enqueue k '{}' --queue shared --tenant 'bert "b"'
+    run "$MR_BIN" pause shared --tenant anna
+    [ "$status" -eq 0 ]
+    [ "$output" = 'paused: shared, tenant anna' ]
+    run "$MR_BIN" pause shared --tenant 'bert "b"' --json
+    [ "$output" = '{"queue":"shared","tenant":"bert \"b\"","paused":true}' ]
+    run "$MR_BIN" status shared --tenants
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == TENANT* ]]
+    [[ ${lines[1]} =~ ^anna\ +1\ .*paused$ ]]
+    run "$MR_BIN" status shared --tenants --json
+    [ "$(jq -c '[.tenants[] | .tenant, .available, .paused]' <<<"$output")" = '["anna",1,true,"bert \"b\"",1,true]' ]
+    run "$MR_BIN" resume shared --tenant anna
+    [ "$output" = 'resumed: shared, tenant anna' ]
+    [ "$(sql "select tenant from millrace.claim('shared')")" = anna ]
+    run "$MR_BIN" pause shared --tenant nobody
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "millrace: queue 'shared' has no tenant 'nobody'" ]
+    "$MR_BIN" queue set plain
+    run "$MR_BIN" pause plain --tenant anna
+    [ "$status" -eq 1 ]
+    has 'is not fair'
+    run "$MR_BIN" status --tenants
+    [ "$status" -eq 2 ]
+    has 'Name the queue'
+    run "$MR_BIN" status plain --tenants
+    [ "$status" -eq 1 ]
+}
+
 @test "names of queues, one a line" {
     "$MR_BIN" queue set 'two words'
     run "$MR_BIN" queue list --names
