@@ -32,6 +32,7 @@ begin
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
   delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;
   delete from millrace.turn t where t.queue_id = v_queue.queue_id;
+  delete from millrace.line_list l where l.queue_id = v_queue.queue_id;
   delete from millrace.turn_doubt t where t.queue_id = v_queue.queue_id;
   delete from millrace.mark m where m.lane >= v_queue.queue_id << 12 and m.lane < (v_queue.queue_id + 1) << 12;
   delete from millrace.lane l where l.lane >= v_queue.queue_id << 12 and l.lane < (v_queue.queue_id + 1) << 12;

@@ -44,7 +44,7 @@ begin
       v_number := case v_setting.value_type
                     when 'interval' then date_part('epoch', v_value::interval)::numeric
                     when 'text' then null
-                    when 'rate' then (millrace.rate_parse(v_value)).most
+                    when 'rate' then (millrace.rate_parse(v_value, v_key)).most
                     when 'boolean' then null
                     else v_value::bigint
                   end;
@@ -63,15 +63,47 @@ begin
     end;
   end loop;
   update millrace.queue q
-     set parts_seen = greatest(q.parts_seen, q.part_count, case when q.ordered then 32 else 0 end)
+     set parts_seen = greatest(q.parts_seen, w.parts)
+    from (select q.queue_id,
+                 case
+                   when q.ordered then 32
+                   when q.key_limit is not null or q.tenant_rate is not null then least(q.part_count + 1, 32)      -- see lines_claim
+                   else q.part_count
+                 end as parts
+            from millrace.queue q) w
    where q.queue_id = v_queue.queue_id
-     and q.parts_seen < case when q.ordered then 32 else q.part_count end;
+     and w.queue_id = q.queue_id
+     and q.parts_seen < w.parts;
+  perform millrace.check_limits(v_queue.queue_id);
   perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
+  perform millrace.lines_reset(clock_timestamp(), v_queue);
   if p_settings ? 'overflow' then
     perform millrace.check_overflow(p_name, p_settings -> 'overflow');
   end if;
   if p_settings ->> 'depth_limit' is not null then
     perform millrace.gauge_make(v_queue.queue_id);      -- after the queue's row, which lets one caller at a time through
+  end if;
+end $$;
+
+-- Limits for each key or tenant are no business of an ordered queue (22023).
+create or replace function millrace.check_limits(p_queue_id int)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_queue_id
+     and q.ordered;
+  if v_queue.key_limit is not null then
+    perform millrace.refuse('setting concurrency_per_key and ordered exclude each other',
+      'In an ordered queue one job of a key runs at a time; where order does not matter set concurrency_per_key alone.');
+  elsif v_queue.tenant_rate is not null then
+    perform millrace.refuse('setting rate_per_tenant and ordered exclude each other',
+      'Set one of them to null or false, or give the jobs two queues.');
   end if;
 end $$;
 

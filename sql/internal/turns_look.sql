@@ -29,12 +29,19 @@ returns bigint
 language plpgsql
 as $$
 begin
-  if not p_queue.ordered then
-    return 0;
+  if p_queue.ordered then
+    return (select count(*)
+              from millrace.delayed d
+             where d.slot = 56
+               and d.lane >> 12 = p_queue.queue_id
+               and d.why = 'o');
+  elsif p_queue.key_limit is not null or p_queue.tenant_rate is not null then
+    return (select count(*)
+              from millrace.delayed d
+             where d.slot = 56
+               and d.lane >= p_queue.queue_id << 12
+               and d.lane < (p_queue.queue_id + 1) << 12
+               and d.why in ('k', 't'));
   end if;
-  return (select count(*)
-            from millrace.delayed d
-           where d.slot = 56
-             and d.lane >> 12 = p_queue.queue_id
-             and d.why = 'o');
+  return 0;
 end $$;
