@@ -62,7 +62,7 @@ begin
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
                             from (select j.*, row_number() over () as ord
                                     from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) j
-                           cross join lateral (select case when v_turns[j.ord] in ('a', 'k', 't') then 'w' end as mark) a
+                           cross join lateral (select case when v_turns[j.ord] in ('a', 'm', 'k', 't') then 'w' end as mark) a
                             left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
                                                  from millrace.mark m
                                                 where p_marked
@@ -93,7 +93,7 @@ begin
       from (select j.*, row_number() over () as ord
               from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j) j
      where (j.stale_at <= p_now) is not true
-       and (v_turns[j.ord] in ('a', 'k', 't')) is not true
+       and (v_turns[j.ord] in ('a', 'm', 'k', 't')) is not true
        and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = j.pos))
            -- a JSON value that lies out of line is decoded here, not when it is sent
        and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true
