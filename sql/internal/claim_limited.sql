@@ -45,11 +45,13 @@ begin
   if v_queue.concurrency_limit is null and v_queue.key_limit is null then
     v_word := 'rate';
   end if;
-  if v_queue.rate_limit is not null then
-    v_rate := millrace.rate_room(p_now, p_queue_id, '', v_queue.rate_limit);
+  if v_queue.rate_limit is not null or v_queue.tenant_rate is not null then
+    v_rate := millrace.rate_room(p_now, p_queue_id, '', coalesce(v_queue.rate_limit, v_queue.tenant_rate));
     p_now := v_rate.at;
-    v_taken.until := case when v_room > 0 then v_rate.again end;
-    v_room := least(v_room, v_rate.room);
+    if v_queue.rate_limit is not null then
+      v_taken.until := case when v_room > 0 then v_rate.again end;
+      v_room := least(v_room, v_rate.room);
+    end if;
   end if;
   if v_room <= 0 then
     v_taken.limited := v_word;
@@ -70,7 +72,7 @@ begin
   end if;
   if v_taken.n > 0 then
     v_taken.limited := v_word;
-    if v_queue.rate_limit is not null then
+    if v_queue.rate_limit is not null or v_queue.tenant_rate is not null then
       insert into millrace.started (slot, queue_id, share, started_at, started_total, started_n)
       values (millrace.started_slot(p_now, v_rate.period), p_queue_id, '', p_now, v_rate.total + v_taken.n, v_taken.n);
     end if;

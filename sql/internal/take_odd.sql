@@ -15,6 +15,7 @@ language plpgsql
 as $$
 declare
   c_passed constant int := 1000;      -- rows passed over at a time
+  v_ahead int := c_passed;
   v_seen int;
   v_live int;
   v_job  millrace.claimed_job;
@@ -38,7 +39,8 @@ begin
     if not pg_try_advisory_xact_lock(1297219596, v_queue.queue_id) then
       return;      -- the limit is younger than this claim, and others claim by it already
     end if;
-    v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed, p_marked);
+    v_ahead := least(greatest(2 * p_limit, p_base, 64), c_passed);      -- usually there is room: what is not taken has been looked at in vain
+    v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
   end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
@@ -61,7 +63,7 @@ begin
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
                             from (select j.*, row_number() over () as ord
-                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) j
+                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead) j) j
                            cross join lateral (select case when v_turns[j.ord] in ('a', 'm', 'k', 't') then 'w' end as mark) a
                             left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
                                                  from millrace.mark m
@@ -71,7 +73,7 @@ begin
                                                 limit 1) m on true) r
                   window o as (order by r.xid, r.pos rows unbounded preceding)) r) r;
   cut := n < v_seen and v_live < p_limit;
-  more := n < v_seen or v_seen = p_limit + c_passed;
+  more := n < v_seen or v_seen = p_limit + v_ahead;
   if v_turns is not null and not v_queue.ordered then
     v_buried := millrace.lines_claim(p_now, p_slot, p_lane, ids, positions, v_turns);
     cut := cut or v_live + p_taken > 0;      -- what this claim has taken is not in the log yet: the next range could not count it
