@@ -119,6 +119,12 @@ create function line(p_at numeric, p_queue text, p_key text, p_n int, p_priority
     from generate_series(1, p_n)
 $$;
 
+-- Jobs of a tenant.
+create function of_tenant(p_at numeric, p_queue text, p_tenant text, p_n int) returns bigint language sql as $$
+  select count(millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, null, null, p_tenant, null, null, null, null, null, null, null, null))
+    from generate_series(1, p_n)
+$$;
+
 -- The places of the jobs that a worker got among all that were enqueued: 1 for the first.
 create function places(p_who text) returns text language sql as $$
   select string_agg(j.place::text, ' ' order by j.place)
