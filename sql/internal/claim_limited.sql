@@ -98,7 +98,8 @@ begin
               from unnest(p_taken.jobs) j
              where j.tenant is not null
              group by 1) t
-     cross join lateral millrace.rate_room(p_now, p_queue.queue_id, 't' || t.tenant, p_queue.tenant_rate) r;
+      join millrace.tenants_room(p_now, p_queue.queue_id, array(select distinct j.tenant from unnest(p_taken.jobs) j where j.tenant is not null),
+                                 p_queue.tenant_rate) r on r.tenant = t.tenant;
   end if;
   if v_n < p_room or p_taken.lane & 31 <> least(p_queue.part_count, 31) then
     v_in := millrace.lines_let_in(p_now, p_queue, case when v_n > 0 then p_taken.lane else 2147483647 end, c_in);

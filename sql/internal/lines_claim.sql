@@ -80,9 +80,9 @@ begin
                      from millrace.keys_running(case when p_queue.key_limit is not null then millrace.lanes_of(p_queue, 0) else '{}' end) r) r
                on r.order_key = j.order_key),
     room as materialized (
-      select t.tenant, s.room
-        from (select distinct j.tenant from by_key j where j.live and not j.full and j.tenant is not null) t
-       cross join lateral millrace.rate_room(p_now, p_queue.queue_id, 't' || t.tenant, p_queue.tenant_rate) s)
+      select s.tenant, s.room
+        from millrace.tenants_room(p_now, p_queue.queue_id, array(select distinct j.tenant from by_key j where j.live and not j.full and j.tenant is not null),
+                                   p_queue.tenant_rate) s)
     select array_agg(case when j.full then 'k' when j.late then 't' end::"char" order by j.ord)
       from (select j.ord, j.full,
                    j.live and j.tenant is not null

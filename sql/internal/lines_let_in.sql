@@ -70,9 +70,9 @@ begin
      union all
     select f.lane, f.why, f.line_name, f.from_pos, s.room, case when s.room <= 0 then s.again end
       from first f
-     cross join lateral millrace.rate_room(p_now, p_queue.queue_id, 't' || f.line_name, p_queue.tenant_rate) s
-     where f.why = 't'
-       and f.again_at is null),
+      join millrace.tenants_room(p_now, p_queue.queue_id, array(select f.line_name from first f where f.why = 't' and f.again_at is null),
+                                 p_queue.tenant_rate) s on s.tenant = f.line_name
+     where f.why = 't'),
   job as (
     select m.place
       from room r

@@ -24,7 +24,7 @@ begin
     from (select h.lane >> 12 as queue_id, h.order_key, h.job_id, substr(p_letters, h.ord::int, 1) as letter
             from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
            where h.order_key is not null) h
-    join millrace.queue q on q.queue_id = h.queue_id
+    join millrace.queue q on q.queue_id = h.queue_id and q.ordered
    cross join lateral (select t.queue_id, t.order_key, t.no, t.job_id, t.ctid as place
                          from millrace.turn t
                         where t.queue_id = h.queue_id
