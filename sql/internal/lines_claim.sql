@@ -34,9 +34,9 @@ begin
                                                  and k.status = 'r'
                                                  and k.hooks is not null
                                                limit 1) k) k
-     cross join lateral unnest(k.hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
+     cross join lateral unnest(k.hooks, string_to_array(k.outcome, null)) h(job_id, lane, order_key, unique_name, batch_id, letter)
      where h.order_key is not null
-       and (k.outcome is null or substr(k.outcome, h.ord::int, 1) = 'o')
+       and coalesce(h.letter, 'o') = 'o'
      group by 1;
 end $$;
 

@@ -55,7 +55,7 @@ begin
             from (select r.*, row_number() over o as ord, count(*) filter (where r.live) over o as rank,
                          coalesce(sum(r.size) filter (where r.live) over o, 0) as bytes
                     from (select j.xid, j.pos, j.job_id, j.stale_at, coalesce(m.mark, a.mark) as mark, j.order_key, j.unique_name, j.batch_id,
-                                 num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 as hooked,
+                                 num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 and (v_turns[j.ord] in ('k', 't')) is not true as hooked,
                                  (j.stale_at <= p_now) is not true and m.mark is null and a.mark is null as live,
                                  p_now - coalesce(j.ready_at, j.created_at) as waited,
                                  -- JSON is measured as it is stored, maybe compressed, and may take eight times as much
