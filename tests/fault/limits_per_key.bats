@@ -74,3 +74,52 @@ all_done()
     all_done
     show "400 jobs of one key, two at once: $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
 }
+
+# What claims of a key in one session read, while its jobs come out of a long line: twenty rounds of claim and complete, the buffers of the last.
+claims_read()
+{
+    psql -XAtq <<'SQL'
+create or replace procedure rounds(n int) language plpgsql as $$
+declare
+  v_plan json;
+  v_lease text;
+  v_read int;
+  v_sum int := 0;
+begin
+  for i in 1 .. n loop
+    execute 'explain (analyze, buffers, format json) insert into taken select lease from millrace.claim(''limited'', max_jobs => 2) limit 1' into v_plan;
+    v_read := (v_plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (v_plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
+    v_sum := case when i > n - 4 then v_sum + v_read else 0 end;
+    commit;
+    select min(t.lease) into v_lease from taken t;
+    truncate taken;
+    if v_lease is not null then
+      perform millrace.complete(v_lease);
+    end if;
+    commit;
+  end loop;
+  raise info 'read % buffers', v_sum / 4;
+end $$;
+SQL
+    psql -XAtq -c "call rounds($1)" 2>&1 | sed -n 's/.*read \([0-9]*\) buffers.*/\1/p'
+}
+
+@test "what a claim reads does not grow while a line is worked off beside a held snapshot" {
+    local before after holder
+    sql "select millrace.set_queue('limited', '{\"concurrency_per_key\": 2}')"
+    sql "select count(millrace.enqueue('k', queue => 'limited', ordering_key => 'a')) from generate_series(1, 5000)"
+    sql "create unlogged table taken (lease text) with (autovacuum_enabled = off)"
+    sql "select count(*) from millrace.claim('limited', max_jobs => 100, lease_for => '1 ms')"
+    sql "select count(*) from millrace.claim('limited', max_jobs => 100, lease_for => '1 ms')"
+    psql -XAtq -c "begin isolation level repeatable read" -c "select count(*) from millrace.queue" -c "select pg_sleep(300)" >/dev/null 2>&1 3>&- &
+    holder=$!
+    wait_until 10 test "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep'")" -gt 0
+    before=$(claims_read 20)
+    claims_read 1000 >/dev/null
+    after=$(claims_read 20)
+    kill "$holder"
+    wait "$holder" || true
+    show "a claim read $before buffers with a line of 5000, $after when a thousand more claims had let jobs in"
+    [ "$(sql "select count(*) > 500 from millrace.jobs where queue = 'limited' and status = 'completed'")" = t ]
+    [ "$after" -le $((before + before / 4 + 20)) ]
+}

@@ -109,6 +109,7 @@ select is(millrace.depth('c'), 4::bigint, 'they count in depth');
 select is((select (s.available, s.running, s.scheduled)::text from millrace.stats_at(t.at('1 s'), 'c') s), '(4,8,0)', 'and in stats');
 select is((millrace.outcome_at(t.at('1 s'), (:'a'::bigint[])[5])).status, 'available', 'and for outcome');
 select is(millrace.job((:'a'::bigint[])[5]) ->> 'status', 'available', 'and in their story');
+select is(millrace.job((:'a'::bigint[])[5]) ->> 'limited_by', 'concurrency_per_key', 'which tells why they wait');
 select millrace.complete_at(t.at('2 s'), t.lease('c1'), (:'a'::bigint[])[1:1], null)
 \gset
 call t.soon('c3', '2 s', 'c', 100);
@@ -374,6 +375,7 @@ select t.keyed('t', 8, null, 'acme') as acme, t.keyed('t', 2, null, 'zeta') as z
 select is(t.n('t1', '1 s', 't', 100), 10, 'three of one tenant, two of the other, and all that have none');
 select is(t.aside('t', 't'), 5::bigint, 'the others are set aside');
 select is(t.n('t2', '2 s', 't', 100), 0, 'no more in this minute');
+select is(millrace.job((:'acme'::bigint[])[8]) ->> 'limited_by', 'rate_per_tenant', 'as their story tells');
 select is((select (s.available, s.running, s.scheduled)::text from millrace.stats_at(t.at('2 s'), 't') s), '(5,10,0)', 'they are available');
 select millrace.complete_at(t.at('3 s'), t.lease('t1'), null, null)
 \gset
