@@ -112,9 +112,10 @@ static void everything(void **state)
     assert_true(config->workers[1].per_batch);
     assert_true(config->workers[1].procedure);
     assert_int_equal(config->queue_count, 2);
-    assert_string_equal(config->queues[0].settings_json,
-                        "{\"concurrency\":20000,\"concurrency_per_key\":3,\"durability\":\"relaxed\",\"max_attempts\":7,"
-                        "\"rate\":\"100/s\",\"rate_per_tenant\":\"20/min\",\"retention\":\"30d\"}");
+    assert_string_equal(
+        config->queues[0].settings_json,
+        "{\"concurrency\":20000,\"concurrency_per_key\":3,\"durability\":\"relaxed\",\"max_attempts\":7,"
+        "\"rate\":\"100/s\",\"rate_per_tenant\":\"20/min\",\"retention\":\"30d\"}");
     assert_true(config->queues[0].has_retention);
     assert_true(config->queues[0].has_max_attempts);
     assert_string_equal(config->queues[1].settings_json, "{}");
@@ -165,7 +166,8 @@ static void wrong_values(void **state)
             ":2: wrong value for \"concurrency\": \"many\"",
             "Write a whole number from 1 to 10000.");
     refused("queue q { concurrency_per_key = 0 }",
-            ":1: wrong value for \"concurrency_per_key\": \"0\"", "A whole number from 1 to 1000000.");
+            ":1: wrong value for \"concurrency_per_key\": \"0\"",
+            "A whole number from 1 to 1000000.");
     refused("queue q { concurrency = 1000001 }", ":1: wrong value for \"concurrency\": \"1000001\"",
             "Write a whole number from 1 to 1000000.");
     refused("worker w { batch = 0 }", ":1: wrong value for \"batch\": \"0\"",
