@@ -167,7 +167,7 @@ static void wrong_values(void **state)
             "Write a whole number from 1 to 10000.");
     refused("queue q { concurrency_per_key = 0 }",
             ":1: wrong value for \"concurrency_per_key\": \"0\"",
-            "A whole number from 1 to 1000000.");
+            "Write a whole number from 1 to 1000000.");
     refused("queue q { concurrency = 1000001 }", ":1: wrong value for \"concurrency\": \"1000001\"",
             "Write a whole number from 1 to 1000000.");
     refused("worker w { batch = 0 }", ":1: wrong value for \"batch\": \"0\"",
