@@ -39,7 +39,7 @@ begin
     if not pg_try_advisory_xact_lock(1297219596, v_queue.queue_id) then
       return;      -- the limit is younger than this claim, and others claim by it already
     end if;
-    v_ahead := least(greatest(p_limit / 4, p_base, 64), c_passed);      -- usually there is room: what is not taken has been looked at in vain
+    v_ahead := least(greatest(p_limit / 4, p_base, 16), c_passed);      -- usually there is room: what is not taken has been looked at in vain
     v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
   end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
