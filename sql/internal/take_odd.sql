@@ -41,6 +41,10 @@ begin
     end if;
     v_ahead := least(greatest(p_limit / 4, p_base, 16), c_passed);      -- usually there is room: what is not taken has been looked at in vain
     v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+    if cardinality(v_turns) = p_limit + v_ahead and cardinality(array_remove(v_turns, null)) > v_ahead and v_ahead < c_passed then
+      v_ahead := c_passed;
+      v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+    end if;
   end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),

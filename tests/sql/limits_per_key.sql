@@ -359,6 +359,15 @@ select millrace.replay((:'f'::bigint[])[1]), t.keyed('f', 1, 'a')
 call t.claim_times('f5', '7 s', 'f', 10, 4);
 select is((select count(*)::int from t.got g where g.tag like 'f5.%'), 1, 'replayed, it has its key still');
 
+-- ---- a depth limit counts what is set aside ----
+select millrace.set_queue('y', '{"concurrency_per_key": 1, "depth_limit": 5}'), millrace.set_queue('yo', '{"ordered": true, "depth_limit": 5}')
+\gset
+select t.keyed('y', 5, 'a', p_at => '0'), t.keyed('yo', 5, 'a', p_at => '0')
+\gset
+select is(t.n('y1', '1 s', 'y', 10, '1 day') + t.n('yo1', '1 s', 'yo', 10, '1 day'), 2, 'one of each runs, four are set aside');
+select lives_ok('select t.keyed(''y'', 1, ''a'', p_at => ''5 s''), t.keyed(''yo'', 1, ''a'', p_at => ''5 s'')', 'there is room for one more');
+select t.refused(format('select t.keyed(%L, 1, ''a'', p_at => ''10 s'')', q), 'MR002', 'full', 'and for no other: ' || q) from unnest(array['y', 'yo']) q;
+
 -- ---- becoming ordered: keys that stand in any part ----
 select millrace.set_queue('z', '{"concurrency_per_key": 2, "parts": 3}'), t.keyed('z', 4, 'a') as z
 \gset
