@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The number of available jobs of a queue, exactly. Its cost does not depend on the depth: each job is counted once, and a call
--- that finds the count older than a second counts on. (In an ordered queue it does depend on the jobs that are set aside: they are counted.) 0 for an
+-- that finds the count older than a second counts on. (In an ordered queue, or one with limits for keys or tenants, it does depend on the jobs that are set aside: they are counted.) 0 for an
 -- unknown queue or tenant. tenant: only the jobs of one tenant of a fair queue.
 create or replace function millrace.depth(queue text,
   tenant text = null)

@@ -33,6 +33,7 @@ begin
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
   delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;
   delete from millrace.turn t where t.queue_id = v_queue.queue_id;
+  delete from millrace.line_list l where l.queue_id = v_queue.queue_id;
   delete from millrace.turn_doubt t where t.queue_id = v_queue.queue_id;
   foreach v_id in array array(select millrace.family(v_queue.queue_id)) loop
     delete from millrace.mark m where m.lane >= v_id << 12 and m.lane < (v_id + 1) << 12;

@@ -28,7 +28,7 @@ begin
          abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000 as upkeep,
          current_setting('millrace.some', true) as some, current_setting('millrace.many', true) as many
     into v_queue
-    from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null as limited
+    from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null or q.key_limit is not null or q.tenant_rate is not null as limited
             from millrace.queue q) q
    cross join lateral (select min(l.lane) as base, max(l.lane) as last
                          from millrace.lane l

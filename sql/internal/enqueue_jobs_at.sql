@@ -96,7 +96,7 @@ begin
          max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
          max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
          min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit,
-         min(r.ord) filter (where r.ordering_key is not null and not q.ordered) as unordered
+         min(r.ord) filter (where r.ordering_key is not null and not q.ordered and q.key_limit is null) as unordered
     into v_bad
     from (select row_number() over () as ord, r.*
             from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text, ordering_key text)) r
@@ -137,7 +137,7 @@ begin
                                              tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
                                              meta jsonb, state text, blob text, unique_key text, ordering_key text, batch bigint)),
     resolved as materialized (
-      select r.*, coalesce(t.queue_id, q.queue_id) as queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
+      select r.*, coalesce(t.queue_id, q.queue_id) as queue_id, q.part_count, q.ordered, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
              coalesce(s.run_at, p_now + s.delay, r.run_at, p_now + r.delay) as due_at, case when s.ord is null then r.args else s.args end as said_args
         from raw r
         left join raw s on s.ord = v_said[r.ord] and s.ord <> r.ord
@@ -147,7 +147,7 @@ begin
        where v_old[r.ord] is not true
        order by r.ord),
     new as materialized (
-      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.ordering_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
+      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.ordering_key, r.queue_id, r.part_count, r.ordered, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
              r.kind as job_kind, coalesce(r.said_args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
              decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
              case when v_waits[r.ord] then 'infinity' when r.due_at > p_now then r.due_at end as due, case when v_waits[r.ord] then r.due_at end as resume,
@@ -157,7 +157,7 @@ begin
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
                                 payload_state, payload_blob, job_tenant, job_ref, order_key, unique_name, batch_id)
-      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(n.ordering_key, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
+      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(case when n.ordered then n.ordering_key end, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
              n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch
         from new n
        where n.due is null

@@ -30,7 +30,7 @@ begin
   if v_counts then
     select coalesce(jsonb_object_agg(c.queue_id || c.what, c.n), '{}')
       into v_count
-      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' when d.why = 'o' then 'aside' else 'scheduled' end as what, count(*) as n
+      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' when d.why in ('o', 'k', 't') then 'aside' else 'scheduled' end as what, count(*) as n
               from millrace.delayed d
              group by 1, 2
              union all

@@ -42,7 +42,7 @@ begin
       v_number := case v_setting.value_type
                     when 'interval' then date_part('epoch', v_value::interval)::numeric
                     when 'text' then null
-                    when 'rate' then (millrace.rate_parse(v_value)).most
+                    when 'rate' then (millrace.rate_parse(v_value, v_key)).most
                     when 'boolean' then null
                     else v_value::bigint
                   end;
@@ -61,17 +61,27 @@ begin
     end;
   end loop;
   update millrace.queue q
-     set parts_seen = greatest(q.parts_seen, q.part_count, case when q.ordered then 32 else 0 end)
+     set parts_seen = greatest(q.parts_seen, w.parts)
+    from (select q.queue_id,
+                 case
+                   when q.ordered then 32
+                   when q.key_limit is not null or q.tenant_rate is not null then least(q.part_count + 1, 32)      -- see lines_claim
+                   else q.part_count
+                 end as parts
+            from millrace.queue q) w
    where q.queue_id = v_queue.queue_id
-     and q.parts_seen < case when q.ordered then 32 else q.part_count end;
-  perform millrace.check_fair(v_queue.queue_id);
+     and w.queue_id = q.queue_id
+     and q.parts_seen < w.parts;
+  perform millrace.check_limits(v_queue.queue_id);
   if p_settings ->> 'fair' is not null then
     perform millrace.fair_begin(v_queue.queue_id);
   end if;
+  perform millrace.check_fair(v_queue.queue_id);
   if v_queue.has_tenants then
     perform millrace.tenants_follow(v_queue.queue_id);
   end if;
   perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
+  perform millrace.lines_reset(clock_timestamp(), v_queue);
   if p_settings ? 'overflow' then
     perform millrace.check_overflow(p_name, p_settings -> 'overflow');
   end if;
@@ -80,7 +90,30 @@ begin
   end if;
 end $$;
 
--- Settings that a fair queue cannot have: its tenants have lanes of their own, and these count over all lanes of one queue.
+-- Limits for each key or tenant are no business of an ordered queue (22023).
+create or replace function millrace.check_limits(p_queue_id int)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_queue_id
+     and q.ordered;
+  if v_queue.key_limit is not null then
+    perform millrace.refuse('setting concurrency_per_key and ordered exclude each other',
+      'In an ordered queue one job of a key runs at a time; where order does not matter set concurrency_per_key alone.');
+  elsif v_queue.tenant_rate is not null then
+    perform millrace.refuse('setting rate_per_tenant and ordered exclude each other',
+      'Set one of them to null or false, or give the jobs two queues.');
+  end if;
+end $$;
+
+-- Settings that a queue cannot have that is fair or was: its tenants have lanes of their own, where jobs may be left, and these settings are about the
+-- lanes of one queue.
 create or replace function millrace.check_fair(p_queue_id int)
 returns void
 language plpgsql
@@ -93,20 +126,22 @@ begin
     into v_queue
     from millrace.queue q
    where q.queue_id = p_queue_id
-     and q.fair;
+     and q.has_tenants;
   select string_agg(s.setting_name, ', ' order by s.setting_name)
     into v_other
     from (values
-      ('concurrency', v_queue.concurrency_limit is not null),
-      ('rate',        v_queue.rate_limit is not null),
-      ('depth_limit', v_queue.depth_limit is not null),
-      ('overflow',    v_queue.overflow_queue is not null),
-      ('ordered',     v_queue.ordered)
+      ('concurrency',         v_queue.concurrency_limit is not null),
+      ('rate',                v_queue.rate_limit is not null),
+      ('concurrency_per_key', v_queue.key_limit is not null),
+      ('rate_per_tenant',     v_queue.tenant_rate is not null),
+      ('depth_limit',         v_queue.depth_limit is not null),
+      ('overflow',            v_queue.overflow_queue is not null),
+      ('ordered',             v_queue.ordered)
     ) s(setting_name, is_set)
    where s.is_set;
   if v_other is not null then
     perform millrace.refuse(format('a fair queue cannot have %s', v_other),
-      format('Set %s to null, or fair to false; a fair queue may be another one''s overflow.', v_other));
+      format('Leave %s off. A queue that was fair keeps its tenants until it is dropped. A fair queue may be the overflow of another one.', v_other));
   end if;
 end $$;
 

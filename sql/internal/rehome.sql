@@ -81,14 +81,16 @@ begin
                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key,
                             unique_name, batch_id)
   select nextval('millrace.pos_seq'), o.job_id, o.created_at,
-         case when o.order_key is null then o.lane else (o.lane & ~31) + millrace.part_of(o.order_key, 0, 1) end, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
+         case when o.order_key is null or not q.ordered then o.lane else (o.lane & ~31) + millrace.part_of(o.order_key, 0, 1) end, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
          coalesce(o.ready_at, o.created_at), o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
          o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name, o.batch_id
     from (select *
             from millrace_rehome
            where letter is null
               or letter = 'o'
-           order by ord) o;
+           order by ord) o
+    join millrace.queue q on q.queue_id = o.lane >> 12
+   order by o.ord;
   get diagnostics v_n = row_count;
   drop table millrace_rehome;
   delete from millrace.unique_key u
@@ -96,6 +98,7 @@ begin
      and not exists (select from millrace.job j where j.job_id = u.job_id)
      and not exists (select from millrace.delayed d where d.job_id = u.job_id);
   perform millrace.turns_rehome();
+  perform millrace.lines_rehome(p_now);
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),

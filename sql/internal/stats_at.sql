@@ -97,8 +97,8 @@ begin
    where p.queue_id = p_queue.queue_id
    order by p.taken_at desc
    limit 1;
-  select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why = 'o'),
-         date_part('epoch', p_now - min(d.created_at) filter (where d.why = 'o'))
+  select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why in ('o', 'k', 't')),
+         date_part('epoch', p_now - min(d.created_at) filter (where d.why in ('o', 'k', 't')))
     into v_stats.scheduled, v_stats.retrying, v_aside, v_oldest
     from (select d.why, d.created_at
             from millrace.delayed d

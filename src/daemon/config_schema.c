@@ -183,6 +183,7 @@ static const struct {
 } ranges[] = {
     {"concurrency", "worker", 1, CONFIG_CONCURRENCY_MAX},
     {"concurrency", "queue", 1, 1000000},
+    {"concurrency_per_key", NULL, 1, 1000000},
     {"batch", NULL, 1, CONFIG_BATCH_MAX},
     {"failures", NULL, 0, INT32_MAX},
     {"max_attempts", NULL, 1, 32000},
@@ -326,6 +327,7 @@ static cfg_opt_t worker_keys[] = {
 
 const struct config_setting config_settings[] = {
     {"concurrency", SETTING_NUMBER},
+    {"concurrency_per_key", SETTING_NUMBER},
     {"critical_depth", SETTING_NUMBER},
     {"dead_max", SETTING_NUMBER},
     {"dead_max_bytes", SETTING_NUMBER},
@@ -344,6 +346,7 @@ const struct config_setting config_settings[] = {
     {"parts", SETTING_NUMBER},
     {"poison_limit", SETTING_NUMBER},
     {"rate", SETTING_WORD},
+    {"rate_per_tenant", SETTING_WORD},
     {"retention", SETTING_TIME},
     {"warn_depth", SETTING_NUMBER},
     {NULL, SETTING_WORD},

@@ -170,7 +170,9 @@ select is((select array_agg(distinct q.lease_time) from millrace.queue q where q
 select is((select settings ->> 'fair' from millrace.queues where queue = 'life'), 'true', 'and the view shows that it is fair');
 select t.refused(format('select millrace.set_queue(%L, %L)', 'life', v), '22023', 'a fair queue cannot have ' || m)
   from (values ('{"concurrency": 1}', 'concurrency'), ('{"rate": "1/s"}', 'rate'), ('{"depth_limit": 1}', 'depth_limit'), ('{"overflow": "x"}', 'overflow'),
-               ('{"ordered": true}', 'ordered'), ('{"rate": "1/s", "concurrency": 1}', 'concurrency, rate')) v(v, m);
+               ('{"ordered": true}', 'ordered'), ('{"concurrency_per_key": 1}', 'concurrency_per_key'), ('{"rate_per_tenant": "1/s"}', 'rate_per_tenant'),
+               ('{"rate": "1/s", "concurrency": 1}', 'concurrency, rate'), ('{"fair": false, "concurrency": 1}', 'concurrency')) v(v, m);
+select t.refused($$ select millrace.set_queue('elsewhere', '{"fair": true, "rate": "1/s"}') $$, '22023', 'a fair queue cannot have rate');
 select t.refused($$ select millrace.set_queue('life', '{"fair": 2}') $$, '22023', 'setting fair does not accept');
 select t.refused($$ select millrace.set_queue('life', '{"fair": "maybe"}') $$, '22023', 'setting fair does not accept');
 select t.refused($$ select millrace.pause('elsewhere', 'a') $$, '22023', 'is not fair');
