@@ -58,7 +58,7 @@ begin
     return v_taken;
   end if;
   v_taken := null;
-  if v_room = 1 and pg_current_xact_id_if_assigned() is null and pg_try_advisory_xact_lock(1297219591, p_lane) then
+  if v_room = 1 and not v_inner and pg_current_xact_id_if_assigned() is null and pg_try_advisory_xact_lock(1297219591, p_lane) then
     v_taken := millrace.lane_take_one(p_now, pg_sequence_last_value('millrace.seg_seq'::regclass)::int, p_lane, 1, p_worker,
                                       coalesce(p_lease_for, v_queue.lease_time), p_lease_for is not null);
   end if;

@@ -123,15 +123,13 @@ begin
   end loop;
 end $$;
 
--- Whether a range holds rows for take_odd: ones that may have expired, that have a hook or a tenant with a rate, or are large enough to lie out of line.
+-- Whether a range holds rows for take_odd: ones that may have expired, that have a hook, or are large enough to lie out of line.
 create or replace function millrace.range_odd(p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8, p_hi pg_snapshot, p_limit int)
 returns boolean
 language plpgsql
 as $$
 begin
   return (select bool_or(num_nonnulls(j.stale_at, j.order_key, j.unique_name, j.batch_id) > 0
-                         or (j.job_tenant is not null
-                             and (select q.tenant_rate is not null from millrace.queue q where q.queue_id = p_lane >> 12))
                          or coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0)
                             + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
                             + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)
