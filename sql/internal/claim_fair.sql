@@ -16,7 +16,7 @@ declare
   v_ahead boolean := false;
   v_anew  boolean := false;
 begin
-  for i in 1..40 loop
+  for i in 1..12 loop
     v_next := millrace.fair_next(p_now, p_queue_id, v_ahead);
     if v_next.id is null then
       exit when v_anew or not millrace.fair_pass(p_now, p_queue_id, 20);

@@ -27,7 +27,6 @@ begin
     select l.lane
       from unnest(p_lanes) with ordinality l(lane, ord)
      where coalesce((select k.last_seg < v_open
-                            -- Also where the window is in another row: lane_take leaves a tick when it finds such a lane empty.
                             or (pg_snapshot_xmax(k.win_hi) < v_closed) is not false
                             or (pg_snapshot_xmin(k.win_hi) < pg_snapshot_xmax(k.win_hi)
                                 and exists (select
@@ -53,11 +52,19 @@ begin
                                                       case when k.last_seg = v_open then k.last_pos else -1 end,
                                                       v_from_xid, v_from_pos, v_to_xid)
                                end
-                       from millrace.claim k
-                      where k.slot = v_slot
-                        and k.lane = l.lane
-                      order by k.no desc
-                      limit 1), true)
+                       from (select k.last_seg, k.last_xid, k.last_pos,
+                                    -- a window that began with an earlier claim of the same leaf is in its row
+                                    coalesce(k.win_hi, (select w.win_hi
+                                                          from millrace.claim w
+                                                         where w.slot = v_slot
+                                                           and w.lane = l.lane
+                                                           and w.no = k.win_no)) as win_hi
+                               from millrace.claim k
+                              where k.slot = v_slot
+                                and k.lane = l.lane
+                              order by k.no desc
+                              limit 1
+                             offset 0) k), true)
      order by l.ord
      limit p_limit);
 end $$;
