@@ -4,137 +4,77 @@ create or replace function millrace.stats_at(p_now timestamptz, p_queue text)
 returns setof millrace.queue_stats
 language plpgsql
 as $$
-declare
-  v_queue millrace.queue;
-  v_stats millrace.queue_stats;
 begin
   perform millrace.at_home();
-  for v_queue in
-    select q.*
+  return query
+    select f.queue, f.available, f.running, f.scheduled, f.retrying, f.dead, f.completed_1h, f.failed_1h, f.oldest_seconds,
+           f.avg_wait_seconds_1h, f.avg_run_seconds_1h
+      from millrace.queue_figures(p_now, p_queue, 10000, '1 second') f;
+end $$;
+
+-- All figures of a queue, or of all, in order of their names; of a fair one with those of its tenants. Delayed jobs and dead
+-- letters are counted up to p_most of each; above that they are as of the last count by maintain. p_age: how old the ledger may be. One statement for all queues: to begin one on tables with dozens of leaves costs more
+-- than what it reads.
+create or replace function millrace.queue_figures(p_now timestamptz, p_queue text, p_most int, p_age interval)
+returns setof millrace.queue_figures
+language plpgsql
+as $$
+begin
+  return query
+    select q.queue_name, l.depth + c.aside, l.jobs, c.scheduled, c.retrying, c.dead, e.completed, e.failed,
+           date_part('epoch', p_now - least(l.oldest_at, c.oldest_at)),
+           (l.wait_total - coalesce(h.wait_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
+           (l.run_total - coalesce(h.run_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
+           l.claims, l.fresh_total, l.done_total, l.failed_total, l.retried_total, l.dead_total, l.rescued_total, l.cancelled_total
       from millrace.queue q
-     where (p_queue is null or q.queue_name = p_queue)
-       and q.parent_id is null
-     order by q.queue_name
-  loop
-    v_stats := millrace.queue_figures(p_now, v_queue);
-    if v_queue.has_tenants then
-      v_stats := millrace.family_figures(p_now, v_queue, v_stats);
-    end if;
-    return next v_stats;
-  end loop;
-end $$;
-
--- The figures of a fair queue and its tenants together; dead letters are the queue's. Few statements for all, because there may be thousands: p_own has what
--- was found for the queue itself.
-create or replace function millrace.family_figures(p_now timestamptz, p_queue millrace.queue, p_own millrace.queue_stats)
-returns millrace.queue_stats
-language plpgsql
-as $$
-declare
-  v_lanes int[] := millrace.lanes_family(p_queue);
-  v_stats millrace.queue_stats := p_own;
-  v_sum   record;
-begin
-  select coalesce(sum(millrace.lane_depth(p_now, l)), 0), max(date_part('epoch', p_now - millrace.lane_oldest(p_now, l)))
-    into v_stats.available, v_stats.oldest_seconds
-    from unnest(millrace.lanes_ready(v_lanes, null)) l;
-  v_stats.running := (millrace.lanes_running(p_now, v_lanes, 1000000)).running;
-  select p_own.scheduled + coalesce(sum(d.scheduled), 0), p_own.retrying + coalesce(sum(d.retrying), 0)
-    into v_stats.scheduled, v_stats.retrying
-    from millrace.queue t
-   cross join lateral (select count(*) filter (where d.why not in ('r', 'l')) as scheduled, count(*) filter (where d.why in ('r', 'l')) as retrying
-                         from (select d.why
-                                 from millrace.delayed d
-                                where d.lane >= t.queue_id << 12
-                                  and d.lane < (t.queue_id + 1) << 12
-                                limit 10001) d) d
-   where t.parent_id = p_queue.queue_id;
-  select sum(t.done_total) as done, sum(t.failed_total) as failed, sum(t.wait_total) as wait, sum(t.run_total) as run
-    into v_sum
-    from (select t.done_total, t.failed_total, t.wait_total, t.run_total
-            from unnest(v_lanes) l
-           cross join lateral millrace.lane_tally(l) t
-           union all
-          select -p.done_total, -p.failed_total, -p.wait_total, -p.run_total
-            from millrace.family(p_queue.queue_id) f
-           cross join lateral (select p.*
-                                 from millrace.pulse p
-                                where p.queue_id = f
-                                  and p.taken_at <= p_now - interval '1 hour'
-                                order by p.taken_at desc
-                                limit 1) p) t;
-  v_stats.completed_1h := coalesce(v_sum.done, 0);
-  v_stats.failed_1h := coalesce(v_sum.failed, 0);
-  v_stats.avg_wait_seconds_1h := v_sum.wait / 1e6 / nullif(v_sum.done + v_sum.failed, 0);
-  v_stats.avg_run_seconds_1h := v_sum.run / 1e6 / nullif(v_sum.done + v_sum.failed, 0);
-  return v_stats;
-end $$;
-
--- The figures of a queue's own lanes, or of a tenant's.
-create or replace function millrace.queue_figures(p_now timestamptz, p_queue millrace.queue)
-returns millrace.queue_stats
-language plpgsql
-as $$
-declare
-  v_stats millrace.queue_stats;
-  v_pulse millrace.pulse;
-  v_hour  millrace.pulse;
-  v_total record;
-  v_first int;
-  v_aside bigint;
-  v_oldest double precision;
-begin
-  v_first := p_queue.queue_id << 12;
-  v_stats.queue := p_queue.queue_name;
-  select coalesce(sum(millrace.lane_depth(p_now, l)), 0),
-         coalesce(sum((select sum(k.open_n) from millrace.lane_open_claims(l, millrace.lane_tally(l)) k)), 0),
-         max(date_part('epoch', p_now - millrace.lane_oldest(p_now, l)))
-    into v_stats.available, v_stats.running, v_stats.oldest_seconds
-    from unnest(millrace.lanes_of(p_queue, 0)) l;
-  select p.*
-    into v_pulse
-    from millrace.pulse p
-   where p.queue_id = p_queue.queue_id
-   order by p.taken_at desc
-   limit 1;
-  select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why in ('o', 'k', 't')),
-         date_part('epoch', p_now - min(d.created_at) filter (where d.why in ('o', 'k', 't')))
-    into v_stats.scheduled, v_stats.retrying, v_aside, v_oldest
-    from (select d.why, d.created_at
-            from millrace.delayed d
-           where d.lane >= v_first
-             and d.lane < v_first + 4096
-           limit 10001) d;
-  if v_stats.scheduled + v_stats.retrying + v_aside > 10000 then
-    v_stats.scheduled := coalesce(v_pulse.scheduled, v_stats.scheduled);
-    v_stats.retrying := coalesce(v_pulse.retrying, v_stats.retrying);
-    v_aside := coalesce(v_pulse.aside, v_aside);
-  end if;
-  v_stats.available := v_stats.available + v_aside;      -- waits for its turn only
-  v_stats.oldest_seconds := greatest(v_stats.oldest_seconds, v_oldest);
-  select count(*)
-    into v_stats.dead
-    from (select
-            from millrace.dead d
-           where d.queue_id = coalesce(p_queue.parent_id, p_queue.queue_id)
-             and (p_queue.parent_id is null or d.job_tenant = p_queue.tenant_name)
-           limit 10001) d;
-  if v_stats.dead > 10000 then
-    v_stats.dead := greatest(v_pulse.dead_count, v_stats.dead);
-  end if;
-  select p.*
-    into v_hour
-    from millrace.pulse p
-   where p.queue_id = p_queue.queue_id
-     and p.taken_at <= p_now - interval '1 hour'
-   order by p.taken_at desc
-   limit 1;
-  v_total := millrace.queue_totals(p_queue);
-  v_stats.completed_1h := v_total.done_total - coalesce(v_hour.done_total, 0);
-  v_stats.failed_1h := v_total.failed_total - coalesce(v_hour.failed_total, 0);
-  v_stats.avg_wait_seconds_1h := (v_total.wait_total - coalesce(v_hour.wait_total, 0)) / 1e6
-                                 / nullif(v_stats.completed_1h + v_stats.failed_1h, 0);
-  v_stats.avg_run_seconds_1h := (v_total.run_total - coalesce(v_hour.run_total, 0)) / 1e6
-                                / nullif(v_stats.completed_1h + v_stats.failed_1h, 0);
-  return v_stats;
+     cross join lateral (select coalesce(sum(f.depth), 0)::bigint as depth, coalesce(sum(f.jobs), 0)::bigint as jobs,
+                                coalesce(sum(f.claims), 0)::bigint as claims, min(f.oldest_at) as oldest_at,
+                                coalesce(sum((f.tally).done_total), 0)::bigint as done_total,
+                                coalesce(sum((f.tally).failed_total), 0)::bigint as failed_total,
+                                coalesce(sum((f.tally).wait_total), 0)::bigint as wait_total, coalesce(sum((f.tally).run_total), 0)::bigint as run_total,
+                                coalesce(sum((f.tally).fresh_total), 0)::bigint as fresh_total,
+                                coalesce(sum((f.tally).retried_total), 0)::bigint as retried_total,
+                                coalesce(sum((f.tally).dead_total), 0)::bigint as dead_total,
+                                coalesce(sum((f.tally).rescued_total), 0)::bigint as rescued_total,
+                                coalesce(sum((f.tally).cancelled_total), 0)::bigint as cancelled_total
+                           from unnest(millrace.lanes_family(q)) n(lane)
+                          cross join lateral millrace.lane_figures(p_now, n.lane, p_age) f) l
+     cross join lateral (select coalesce(sum(d.scheduled), 0)::bigint as scheduled, coalesce(sum(d.retrying), 0)::bigint as retrying,
+                                coalesce(sum(d.aside), 0)::bigint as aside, min(d.oldest_at) as oldest_at, bool_or(d.many) as many
+                           from millrace.family(q.queue_id) f(id)
+                          cross join lateral (select count(*) filter (where d.why in ('s', 'z', 'p', 'w')) as scheduled,
+                                                     count(*) filter (where d.why in ('r', 'l')) as retrying,
+                                                     count(*) filter (where d.why in ('o', 'k', 't')) as aside,
+                                                     min(d.created_at) filter (where d.why in ('o', 'k', 't')) as oldest_at, count(*) > p_most as many
+                                                from (select d.why, d.created_at
+                                                        from millrace.delayed d
+                                                       where d.lane >= f.id << 12
+                                                         and d.lane < (f.id + 1) << 12
+                                                       limit p_most + 1) d) d) d
+     cross join lateral (select count(*) as n
+                           from (select
+                                   from millrace.dead d
+                                  where d.queue_id = q.queue_id
+                                  limit p_most + 1) d) b
+      -- the pulse of a fair queue has its tenants in it
+      left join lateral (select p.scheduled, p.retrying, p.aside, p.dead_count
+                           from millrace.pulse p
+                          where p.queue_id = q.queue_id
+                            and (d.many or b.n > p_most)
+                          order by p.taken_at desc
+                          limit 1) p on true
+      left join lateral (select p.done_total, p.failed_total, p.wait_total, p.run_total
+                           from millrace.pulse p
+                          where p.queue_id = q.queue_id
+                            and p.taken_at <= p_now - interval '1 hour'
+                          order by p.taken_at desc
+                          limit 1) h on true
+     cross join lateral (select case when d.many then coalesce(p.scheduled, d.scheduled) else d.scheduled end as scheduled,
+                                case when d.many then coalesce(p.retrying, d.retrying) else d.retrying end as retrying,
+                                case when d.many then coalesce(p.aside, d.aside) else d.aside end as aside,      -- waits for its turn only
+                                case when b.n > p_most then greatest(p.dead_count, b.n) else b.n end as dead, d.oldest_at) c
+     cross join lateral (select l.done_total - coalesce(h.done_total, 0) as completed, l.failed_total - coalesce(h.failed_total, 0) as failed) e
+     where q.parent_id is null
+       and (p_queue is null or q.queue_name = p_queue)
+     order by q.queue_name;
 end $$;

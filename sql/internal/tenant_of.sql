@@ -90,6 +90,17 @@ as $$
    where q.parent_id = p_queue_id
 $$;
 
+-- The queue to which the jobs of a lane belong: a tenant's is the fair one.
+create or replace function millrace.queue_of_lane(p_lane int)
+returns int
+language sql
+stable
+as $$
+  select coalesce(q.parent_id, q.queue_id)
+    from millrace.queue q
+   where q.queue_id = p_lane >> 12
+$$;
+
 -- The lanes of a queue and its tenants, in any order.
 create or replace function millrace.lanes_family(p_queue millrace.queue)
 returns int[]
