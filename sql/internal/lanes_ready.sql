@@ -32,11 +32,13 @@ begin
                                 and exists (select
                                               from pg_snapshot_xip(k.win_hi) x
                                              where pg_visible_in_snapshot(x, v_snap)
-                                               and (x < v_closed or exists (select
-                                                                              from millrace.job j
-                                                                             where j.slot = v_slot
-                                                                               and j.lane = l.lane
-                                                                               and j.xid = x))))
+                                               -- not exists(), which a plan may answer with a hash of the whole lane
+                                               and (x < v_closed or (select true
+                                                                       from millrace.job j
+                                                                      where j.slot = v_slot
+                                                                        and j.lane = l.lane
+                                                                        and j.xid = x
+                                                                      limit 1))))
                             or case
                                  when v_to_xid is null then
                                    exists (select

@@ -318,10 +318,11 @@ end $$;
 -- The lanes that a filter speaks of.
 create or replace function millrace.page_lanes(p_f jsonb)
 returns int[]
-language sql
+language plpgsql
 as $$
-  select case
-           when p_f ? 'queue_id' then (select millrace.lanes_family(q) from millrace.queue q where q.queue_id = (p_f ->> 'queue_id')::int)
-           else array(select l from millrace.lanes_all() l)
-         end
-$$;
+begin
+  if not p_f ? 'queue_id' then
+    return array(select l from millrace.lanes_all() l);
+  end if;
+  return (select millrace.lanes_family(q) from millrace.queue q where q.queue_id = (p_f ->> 'queue_id')::int);
+end $$;
