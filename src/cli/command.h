@@ -97,6 +97,7 @@ command_fn cmd_bench;
 command_fn cmd_cancel;
 command_fn cmd_cron;
 command_fn cmd_dead;
+command_fn cmd_doctor;
 command_fn cmd_enqueue;
 command_fn cmd_job;
 command_fn cmd_migrate;

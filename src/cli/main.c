@@ -31,12 +31,16 @@ static const struct {
     {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, and upkeep"},
     {"work", cmd_work, "a worker from the command line"},
+    {"doctor", cmd_doctor, "what is wrong with the server or the schema, and the remedy"},
     {"bench", cmd_bench, "measure a server, in a scratch database"},
 };
 
 // The names are taken; they work in a later version.
 static const char *const later[] = {
-    "top", "capture", "cache", "lock", "doctor",
+    "top",
+    "capture",
+    "cache",
+    "lock",
 };
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))

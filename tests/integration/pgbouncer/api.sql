@@ -53,6 +53,7 @@ select millrace.resume(:'q');
 select count(*) = 15 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
+select count(*) > 30 as passed_doctor from millrace.doctor();
 select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
 select count(*) = 1 as passed_schedule from millrace.schedules where name = :'q' and not active;
 :note
