@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
--- parked leases that ended, of old figures and starts; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
+-- parked leases that ended, of old figures, rounds, starts and keys of enqueue_once; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
 -- may be stuck.
 create or replace function millrace.clean(p_now timestamptz)
 returns bigint
@@ -19,7 +19,7 @@ begin
       join pg_class p on p.oid = i.inhparent
      where p.relnamespace = 'millrace'::regnamespace
        and p.relkind = 'p'
-       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started') or c.relname in ('job_parked', 'claim_parked'))
+       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key') or c.relname in ('job_parked', 'claim_parked'))
        and pg_table_size(c.oid) > 65536
   loop
     case v_leaf.parent
@@ -27,7 +27,13 @@ begin
         execute format('select not exists (select from millrace.%I where keep_until >= $1)', v_leaf.relname) into v_gone using p_now;
       when 'pulse' then
         execute format('select not exists (select from millrace.%I where taken_at >= $1)', v_leaf.relname) into v_gone
+          using p_now - interval '6 hours';
+      when 'upkeep_round' then
+        execute format('select not exists (select from millrace.%I where ended_at >= $1)', v_leaf.relname) into v_gone
           using p_now - interval '2 hours';
+      when 'once_key' then
+        execute format('select not exists (select from millrace.%I where made_at >= $1)', v_leaf.relname) into v_gone
+          using p_now - interval '24 hours';
       when 'started' then      -- only the leaves that come next: the others have starts of the last hours in them
         continue when v_leaf.relname not in ('started_' || millrace.started_slot(p_now + interval '1 hour', '1 hour'),
                                              'started_' || millrace.started_slot(p_now + interval '12 hours', '1 day'));
@@ -38,7 +44,7 @@ begin
     end case;
     continue when not v_gone;
     -- A reader such as pg_dump holds them all: one short wait tells.
-    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started'), '5ms');
+    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key'), '5ms');
     v_n := v_n + 1;
   end loop;
   delete from millrace.lane a

@@ -34,3 +34,12 @@ volatile
 as $$
   select millrace.epoch_ms(p_now) not between millrace.hint(p_clock) and millrace.hint(p_clock) + p_every - 1
 $$;
+
+-- Whole microseconds since 1970, for cursors of lists: nothing is lost.
+create or replace function millrace.epoch_us(p_at timestamptz)
+returns bigint
+language sql
+stable
+as $$
+  select (extract(epoch from p_at) * 1000000)::bigint
+$$;

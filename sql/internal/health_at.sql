@@ -4,31 +4,43 @@ create or replace function millrace.health_at(p_now timestamptz)
 returns setof millrace.queue_health
 language plpgsql
 as $$
+begin
+  perform millrace.at_home();
+  return query
+    select s.queue, v.status, v.message
+      from millrace.stats_at(p_now, null) s
+      join millrace.queue q on q.queue_name = s.queue
+     cross join lateral millrace.queue_verdict(q, s.available, s.oldest_seconds) v
+     order by s.queue;
+  return next millrace.log_verdict(p_now);
+end $$;
+
+-- How a queue with so many jobs waiting is: OK, WARNING or CRITICAL by its settings, and in words.
+create or replace function millrace.queue_verdict(p_queue millrace.queue, p_available bigint, p_oldest double precision, out status text, out message text)
+language plpgsql
+as $$
+begin
+  status := case
+              when p_available > p_queue.critical_depth then 'CRITICAL'
+              when p_available > p_queue.warn_depth or p_available >= p_queue.depth_limit then 'WARNING'
+              else 'OK'
+            end;
+  message := format('%s pending%s%s%s', p_available,
+                    case when p_available >= p_queue.depth_limit then ', full (depth_limit ' || p_queue.depth_limit || ')' else '' end,
+                    coalesce(', oldest ' || round(p_oldest::numeric, 1) || ' s', ''),
+                    case when p_queue.paused_at is not null then ', paused' else '' end);
+end $$;
+
+-- How the log is: a ring that fills up, and who holds it.
+create or replace function millrace.log_verdict(p_now timestamptz)
+returns millrace.queue_health
+language plpgsql
+as $$
 declare
-  v_stats   millrace.queue_stats;
-  v_queue   millrace.queue;
   v_segment millrace.segment;
   v_live    int;
   v_lanes   text;
 begin
-  perform millrace.at_home();
-  for v_stats in select s.* from millrace.stats_at(p_now, null) s loop
-    select q.*
-      into v_queue
-      from millrace.queue q
-     where q.queue_name = v_stats.queue;
-    continue when not found;      -- dropped this moment
-    return next row(v_stats.queue,
-                    case
-                      when v_stats.available > v_queue.critical_depth then 'CRITICAL'
-                      when v_stats.available > v_queue.warn_depth or v_stats.available >= v_queue.depth_limit then 'WARNING'
-                      else 'OK'
-                    end,
-                    format('%s pending%s%s%s', v_stats.available,
-                           case when v_stats.available >= v_queue.depth_limit then ', full (depth_limit ' || v_queue.depth_limit || ')' else '' end,
-                           coalesce(', oldest ' || round(v_stats.oldest_seconds::numeric, 1) || ' s', ''),
-                           case when v_queue.paused_at is not null then ', paused' else '' end))::millrace.queue_health;
-  end loop;
   select count(*)
     into v_live
     from millrace.segments_live();
@@ -42,7 +54,7 @@ begin
       into v_lanes
       from millrace.segment_pinned_by(v_segment) l
       join millrace.queue q on q.queue_id = l >> 12;
-    return next row(null, case when v_live >= 15 then 'CRITICAL' else 'WARNING' end,
+    return row(null, case when v_live >= 15 then 'CRITICAL' else 'WARNING' end,
                     case
                       when not millrace.segment_sealed(v_segment) then
                         'an open transaction holds segments of the log, in this or another database of the server; see pg_stat_activity for the oldest xact_start'
@@ -51,6 +63,6 @@ begin
                       else 'segments of the log wait to be truncated: run maintain(); a reader such as pg_dump may hold them'
                     end)::millrace.queue_health;
   else
-    return next row(null, 'OK', format('%s of 16 segments in use', v_live + 1))::millrace.queue_health;
+    return row(null, 'OK', format('%s of 16 segments in use', v_live + 1))::millrace.queue_health;
   end if;
 end $$;

@@ -36,16 +36,34 @@ begin
     end if;
     return;
   end if;
-  letter := case
-              when v_claim.status = 'p' then 'p'
-              when v_claim.outcome is null then case v_claim.status when 'r' then 'o' else 'c' end
-              else substr(v_claim.outcome, array_position(v_claim.positions, p_pos), 1)
-            end;
-  if letter = 'o' and v_claim.status = 'd' then
-    letter := 'c';
-  end if;
-  status := case letter when 'o' then 'running' when 'c' then 'completed' when 'x' then 'expired' when 'p' then 'cancelled' when 'k' then 'cancelled' end;
+  letter := millrace.claim_letter(v_claim, p_pos);
+  status := millrace.letter_status(letter);
   worker := v_claim.holder;
   claimed_at := v_claim.claimed_at;
   finished_at := case when letter = 'o' then null else v_claim.finished_at end;
 end $$;
+
+-- How a job of a claim ended, as a letter (see claim.outcome); o: it runs, p: it was purged.
+create or replace function millrace.claim_letter(p_claim millrace.claim, p_pos bigint)
+returns text
+language plpgsql
+stable
+as $$
+declare
+  v_letter text := case
+                     when p_claim.status = 'p' then 'p'
+                     when p_claim.outcome is null then case p_claim.status when 'r' then 'o' else 'c' end
+                     else substr(p_claim.outcome, array_position(p_claim.positions, p_pos), 1)
+                   end;
+begin
+  return case when v_letter = 'o' and p_claim.status = 'd' then 'c' else v_letter end;
+end $$;
+
+-- The status that a letter means; null: the job goes on elsewhere.
+create or replace function millrace.letter_status(p_letter text)
+returns text
+language sql
+immutable
+as $$
+  select case p_letter when 'o' then 'running' when 'c' then 'completed' when 'x' then 'expired' when 'p' then 'cancelled' when 'k' then 'cancelled' end
+$$;

@@ -43,13 +43,16 @@ returns millrace.tally
 language plpgsql
 as $$
 declare
-  v_new millrace.tally := p_old;
+  v_new  millrace.tally := p_old;
+  v_come record;
 begin
   v_new.seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_new.lane := p_lane;
   v_new.counted_at := p_now;
   v_new.win_hi := millrace.snapshot();
-  v_new.counted := coalesce(p_old.counted, 0) + millrace.window_count(p_lane, coalesce(p_old.win_hi, '1:1:'), v_new.win_hi);
+  v_come := millrace.window_count(p_lane, coalesce(p_old.win_hi, '1:1:'), v_new.win_hi);
+  v_new.counted := coalesce(p_old.counted, 0) + v_come.n;
+  v_new.fresh_total := coalesce(p_old.fresh_total, 0) + v_come.fresh;
   v_new := millrace.tally_settled(v_new);
   if p_old.no is not null and v_new.seg = p_old.seg and v_new.counted = p_old.counted and v_new.settled_no = p_old.settled_no
      and v_new.open_nos = p_old.open_nos and v_new.done_total = p_old.done_total and v_new.failed_total = p_old.failed_total
@@ -72,14 +75,19 @@ begin
          coalesce(sum(k.failed_n) filter (where k.status <> 'r'), 0) as failed,
          coalesce(sum(k.wait_us) filter (where k.status <> 'r'), 0) as wait,
          coalesce(sum(k.run_us) filter (where k.status <> 'r'), 0) as run,
+         coalesce(sum(length(k.outcome) - length(replace(k.outcome, 'f', ''))) filter (where k.status <> 'r'), 0) as retried,
+         coalesce(sum(length(k.outcome) - length(replace(k.outcome, 'd', ''))) filter (where k.status <> 'r'), 0) as dead,
+         coalesce(sum(length(k.outcome) - length(replace(k.outcome, 'l', ''))) filter (where k.status <> 'r'), 0) as rescued,
+         coalesce(sum(case k.status when 'p' then k.n else length(k.outcome) - length(replace(k.outcome, 'k', '')) end)
+                    filter (where k.status <> 'r'), 0) as cancelled,
          coalesce(array_agg(k.no) filter (where k.status = 'r'), '{}') as open_nos,
          coalesce(max(k.no), 0) as top
     into v_ended
-    from (select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
+    from (select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
             from unnest(p_old.open_nos) o
             join millrace.claim k on k.lane = p_old.lane and k.no = o
            union all
-          select k.no, k.status, k.done_n, k.failed_n, k.wait_us, k.run_us
+          select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
             from millrace.claim k
            where k.lane = p_old.lane
              and k.no > coalesce(p_old.settled_no, 0)) k;
@@ -89,6 +97,11 @@ begin
   v_new.failed_total := coalesce(p_old.failed_total, 0) + v_ended.failed;
   v_new.wait_total := coalesce(p_old.wait_total, 0) + v_ended.wait;
   v_new.run_total := coalesce(p_old.run_total, 0) + v_ended.run;
+  v_new.fresh_total := coalesce(v_new.fresh_total, 0);
+  v_new.retried_total := coalesce(p_old.retried_total, 0) + v_ended.retried;
+  v_new.dead_total := coalesce(p_old.dead_total, 0) + v_ended.dead;
+  v_new.rescued_total := coalesce(p_old.rescued_total, 0) + v_ended.rescued;
+  v_new.cancelled_total := coalesce(p_old.cancelled_total, 0) + v_ended.cancelled;
   return v_new;
 end $$;
 
@@ -116,9 +129,10 @@ language plpgsql
 as $$
 begin
   insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
-                              wait_total, run_total)
+                              wait_total, run_total, fresh_total, retried_total, dead_total, rescued_total, cancelled_total)
   values (p_new.slot, p_new.seg, p_new.lane, p_new.no, p_new.counted_at, p_new.win_hi, p_new.counted, p_new.settled_no, p_new.open_nos,
-          p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total);
+          p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total, p_new.fresh_total, p_new.retried_total,
+          p_new.dead_total, p_new.rescued_total, p_new.cancelled_total);
 end $$;
 
 -- Brings the ledger of a lane on as to what has ended, without counting jobs: it then says that it counted when it did.

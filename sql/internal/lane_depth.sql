@@ -19,5 +19,5 @@ declare
   v_claimed bigint := (millrace.lane_cursor(p_lane, pg_sequence_last_value('millrace.seg_seq'::regclass)::int)).total;
 begin
   return greatest(0, coalesce(v_tally.counted, 0) - coalesce(v_claimed, 0)
-                     + millrace.window_count(p_lane, coalesce(v_tally.win_hi, '1:1:'), millrace.snapshot()));
+                     + (millrace.window_count(p_lane, coalesce(v_tally.win_hi, '1:1:'), millrace.snapshot())).n);
 end $$;

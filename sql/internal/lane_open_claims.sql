@@ -18,3 +18,13 @@ begin
        and k.no > coalesce(p_tally.settled_no, 0)
        and k.status = 'r';
 end $$;
+
+-- How many claims of a lane are open, and how many jobs in them.
+create or replace function millrace.lane_open(p_lane int, out claims bigint, out jobs bigint)
+language plpgsql
+as $$
+begin
+  select count(*), coalesce(sum(k.open_n), 0)
+    into claims, jobs
+    from millrace.lane_open_claims(p_lane, millrace.lane_tally(p_lane)) k;
+end $$;

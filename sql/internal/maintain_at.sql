@@ -8,12 +8,16 @@ as $$
 declare
   c_duties constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'];
   c_shared constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count'];      -- with locks of their own; the others take turns
-  v_duty text;
-  v_done bigint;
+  v_before jsonb := millrace.rounds_last();
+  v_round  jsonb := '{}';
+  v_begun  timestamptz;
+  v_duty   text;
+  v_done   bigint;
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('maintain');
   foreach v_duty in array c_duties loop
+    v_begun := clock_timestamp();
     begin
       v_done := null;
       if v_duty = any (c_shared) or pg_try_advisory_xact_lock(1297219592, 0) then
@@ -23,8 +27,10 @@ begin
       when others then
         raise warning 'millrace: duty % failed: % (%)', v_duty, sqlerrm, sqlstate;
     end;
+    v_round := v_round || millrace.round_duty(p_now, v_duty, v_done, clock_timestamp() - v_begun, v_before);
     return next row(v_duty, coalesce(v_done, 0))::millrace.duty_done;
   end loop;
+  perform millrace.round_add(p_now, v_round, v_before);
 end $$;
 
 -- One duty of upkeep by its name.

@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The running totals of a queue: the sum of its lanes' ledgers.
 create or replace function millrace.queue_totals(p_queue millrace.queue, out done_total bigint, out failed_total bigint,
-                                                 out wait_total bigint, out run_total bigint)
+                                                 out wait_total bigint, out run_total bigint, out fresh_total bigint, out retried_total bigint,
+                                                 out dead_total bigint, out rescued_total bigint, out cancelled_total bigint)
 language plpgsql
 as $$
 begin
-  select coalesce(sum(t.done_total), 0), coalesce(sum(t.failed_total), 0), coalesce(sum(t.wait_total), 0), coalesce(sum(t.run_total), 0)
-    into done_total, failed_total, wait_total, run_total
+  select coalesce(sum(t.done_total), 0), coalesce(sum(t.failed_total), 0), coalesce(sum(t.wait_total), 0), coalesce(sum(t.run_total), 0),
+         coalesce(sum(t.fresh_total), 0), coalesce(sum(t.retried_total), 0), coalesce(sum(t.dead_total), 0), coalesce(sum(t.rescued_total), 0),
+         coalesce(sum(t.cancelled_total), 0)
+    into done_total, failed_total, wait_total, run_total, fresh_total, retried_total, dead_total, rescued_total, cancelled_total
     from unnest(millrace.lanes_of(p_queue, 0)) l
    cross join lateral millrace.lane_tally(l) t;
 end $$;

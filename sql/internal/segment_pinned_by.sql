@@ -23,3 +23,23 @@ begin
     return next v_lane;
   end loop;
 end $$;
+
+-- Which queues still need which closed segments: segment_pinned_by for all of them, with one look at each lane.
+create or replace function millrace.segments_pinned()
+returns table (seg int, queue_id int)
+language plpgsql
+as $$
+declare
+  v_open int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+begin
+  return query
+    select distinct g.seg, l.lane >> 12
+      from millrace.lanes_all() l(lane)
+     cross join lateral millrace.lane_cursor(l.lane, v_open) c
+     cross join lateral millrace.lane_tally(l.lane) t
+      join millrace.segments_live() g
+        on (c.seg > g.seg
+            and (pg_snapshot_xmin(c.lo) >= g.closed_xid or (pg_snapshot_xmin(c.hi) >= g.closed_xid and c.last_seg > g.seg))
+            and t.seg > g.seg
+            and pg_snapshot_xmin(t.win_hi) >= g.closed_xid) is not true;
+end $$;

@@ -12,9 +12,21 @@ set jit = off
 as $$
 begin
   return query
+    select w.*
+      from millrace.workers_in(array(select l from millrace.lanes_all() l)) w;
+end $$;
+
+-- The same for some lanes.
+create or replace function millrace.workers_in(p_lanes int[])
+returns table (worker text, queue text, claims_open bigint, jobs_running bigint, last_claim_at timestamptz, lease_until timestamptz)
+language plpgsql
+stable
+as $$
+begin
+  return query
     select c.holder, q.queue_name, count(*) filter (where c.status = 'r'), coalesce(sum(c.open_n), 0)::bigint, max(c.claimed_at),
            max(c.leased_till) filter (where c.status = 'r')
-      from millrace.lanes_all() l
+      from unnest(p_lanes) l
      cross join lateral (select o.no, o.holder, o.status, o.open_n, o.claimed_at, o.leased_till
                            from millrace.lane_open_claims(l, millrace.lane_tally(l)) o
                           union

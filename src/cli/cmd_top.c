@@ -25,7 +25,8 @@ enum {
     INTERVAL_MS = 1000,
     INTERVAL_MIN_MS = 100,
     SYSTEM_EVERY_MS = 5000, // what costs more is asked for less often
-    NOTICE_MAX = 400,
+    NOTICE_MAX = 1600,
+    NOTICE_MORE = 500,
     PLACE_MAX = 200,
     NOTICE_MS = 10000,
 };
@@ -69,7 +70,7 @@ struct top {
 
 static void notice(struct top *top, enum style style, const char *text, const char *more)
 {
-    snprintf(top->notice, sizeof(top->notice), "%s%s", text, more);
+    snprintf(top->notice, sizeof(top->notice), "%s%.*s", text, NOTICE_MORE, more);
     str_trim_utf8(top->notice);
     top->view.notice_style = style;
     top->notice_ms = clock_ms() + NOTICE_MS;

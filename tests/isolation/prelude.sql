@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt, millrace.once_key, millrace.upkeep_round;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -261,4 +261,16 @@ begin
     perform pg_sleep(0.05);
   end loop;
   return false;
+end $$;
+
+-- Enqueues n jobs once for a key: tells how many ids there are, and whether it was the first call. A conflict becomes a result.
+create function once_again(p_at numeric, p_key text, p_queue text, p_n int) returns text language plpgsql as $$
+declare
+  v_said jsonb;
+begin
+  v_said := millrace.enqueue_once_at(at(p_at), p_key, (select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', p_queue)) from generate_series(1, p_n)));
+  return jsonb_array_length(v_said -> 'ids') || case when (v_said ->> 'again')::boolean then ' again' else ' new' end;
+exception
+  when sqlstate 'MR005' then
+    return 'MR005';
 end $$;

@@ -54,6 +54,20 @@ select count(*) = 15 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
 select count(*) > 30 as passed_doctor from millrace.doctor();
+select millrace.overview() -> 'queues' @> jsonb_build_array(jsonb_build_object('queue', :'q')) as passed_overview;
+select jsonb_array_length(millrace.history(:'q', 1) -> 'points') = 6 as passed_history;
+:note
+select jsonb_array_length(millrace.list_jobs(jsonb_build_object('queue', :'q', 'limit', 5)) -> 'jobs') = 5 as passed_list_jobs;
+select jsonb_array_length(millrace.list_dead(jsonb_build_object('queue', :'q')) -> 'jobs') = 0 as passed_list_dead;
+select millrace.dead_groups(:'q') ->> 'complete' = 'true' as passed_dead_groups;
+select millrace.queue_story(:'q') ->> 'queue' = :'q' as passed_queue_story;
+:note
+select millrace.system() ? 'segments' as passed_system;
+select millrace.metrics() ? 'queues' as passed_metrics;
+select millrace.list_schedules() ? 'schedules' as passed_list_schedules;
+select millrace.list_batches() ? 'batches' as passed_list_batches;
+select millrace.list_workers() ? 'workers' as passed_list_workers;
+:note
 select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
 select count(*) = 1 as passed_schedule from millrace.schedules where name = :'q' and not active;
 :note
@@ -102,6 +116,14 @@ select lease from millrace.claim(:'q', 'w', 1) \gset
 :note
 select millrace.complete(:'lease') = 1 as passed_unique_completed;
 select millrace.enqueue('k', queue => :'q', unique_key => 'u', unique_for => '1 hour') <> :id as passed_unique_again;
+-- A request that is repeated, and a claim as one object.
+select millrace.enqueue_once('key ' || :'q', jsonb_build_object('kind', 'k', 'queue', :'q', 'priority', 1)) as once \gset
+:note
+select millrace.enqueue_once('key ' || :'q', jsonb_build_object('kind', 'k', 'queue', :'q', 'priority', 1)) -> 'ids' = :'once'::jsonb -> 'ids' as passed_enqueue_once;
+select millrace.claim_json(:'q', 'w', 1) as claimed \gset
+:note
+select :'claimed'::jsonb -> 'jobs' -> 0 -> 'id' = :'once'::jsonb -> 'ids' -> 0 as passed_claim_json;
+select millrace.complete(:'claimed'::jsonb ->> 'lease') = 1 as passed_claim_json_completed;
 -- A batch, and a job behind another.
 select millrace.batch_begin(on_complete => jsonb_build_object('kind', 'done', 'queue', :'q'), label => :'q') as batch \gset
 :note

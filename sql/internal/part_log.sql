@@ -1,0 +1,182 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The log as a source of list_jobs. Segment by segment from the newest on, and in each the rows of all lanes that are asked for, merged by (xid, pos),
+-- from the largest on; every lane gives its share of a batch through its index. What a lane's cursor has passed was taken, the rest waits: that is
+-- known without a look at claims, and each side has a range of xids, so that a list of what waits does not walk through what was taken, or the other way
+-- round. Only for a job that was taken its claim is looked for, and jobs beside each other are mostly of one claim.
+create or replace function millrace.part_log(p_now timestamptz, p_f jsonb, p_place jsonb)
+returns millrace.page_part
+language plpgsql
+as $$
+declare
+  c_rows   constant int := 20000;               -- rows looked at in a call
+  c_looks  constant int := 300;                 -- searches for a claim
+  c_time   constant interval := '120 ms';       -- whichever comes first
+  v_begun  timestamptz := clock_timestamp();
+  v_limit  int := (p_f ->> 'limit')::int;
+  v_open   int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+  v_part   millrace.page_part;
+  v_at     record := millrace.log_cursors(millrace.page_lanes(p_f));
+  v_seg    int := coalesce(millrace.place_number(p_place, 'seg'), v_open);
+  v_xid    xid8 := coalesce(millrace.place_number(p_place, 'xid')::text, '18446744073709551615')::xid8;
+  v_pos    bigint := coalesce(millrace.place_number(p_place, 'pos'), 9223372036854775807);
+  v_upto   bigint := coalesce(millrace.place_number(p_place, 'at'), 9223372036854775807);
+  v_size   int := 2 * v_limit;                  -- of a batch; they become larger
+  v_got    int;
+  v_seen   int := 0;
+  v_looks  int := 0;
+  v_row    record;
+  v_job    bigint;
+  v_claim  millrace.claim;
+  v_status text;
+begin
+  v_part.keys := '{}';
+  if v_at.lanes is null then
+    return v_part;
+  end if;
+  v_seg := least(v_seg, v_open);
+  <<segments>>
+  loop
+    if v_seg >= greatest(0, v_open - 15) or v_seg = -1 then
+      v_size := greatest(20, least(v_size, c_rows / cardinality(v_at.lanes)));
+      v_got := 0;
+      for v_row in
+        select r.*
+          from millrace.log_batch(p_now, p_f, v_at.lanes, v_at.lo, v_at.hi, v_at.last_seg, v_at.last_xid, v_at.last_pos, v_seg, v_xid, v_pos, v_size) r
+      loop
+        v_got := v_got + 1;
+        v_seen := v_seen + 1;
+        v_xid := v_row.xid;
+        v_pos := v_row.pos;
+        for i in 1 .. case when v_row.fits then v_row.jobs else 0 end loop
+          v_job := v_row.pos - i + 1;
+          continue when v_job >= v_upto;
+          if v_row.taken or coalesce(v_job <= v_row.partly, false) then
+            if (v_claim.lane = v_row.lane and v_job = any (v_claim.positions)) is not true then
+              v_claim := millrace.claim_of(v_row.lane, case when v_row.slot < 0 then v_row.seg else v_seg end, v_row.xid, v_job);
+              v_looks := v_looks + 1;
+            end if;
+            v_status := millrace.letter_status(millrace.claim_letter(v_claim, v_job));
+          elsif p_f ->> 'status' = 'cancelled' then
+            v_status := null;      -- part_marked has those
+          else
+            v_status := millrace.waiting_status(p_now, v_row.lane, v_job, v_row.stale_at);
+          end if;
+          v_part.place := jsonb_build_object('seg', v_seg, 'xid', v_xid::text::bigint, 'pos', v_pos, 'at', v_job);
+          if v_status = coalesce(p_f ->> 'status', v_status) then
+            v_part.keys := v_part.keys || v_job;
+            v_part.places := v_part.places || v_part.place;
+            v_part.faces := v_part.faces
+                            || millrace.log_face(v_row.slot, case when v_row.packed then v_job else v_row.job_id end, v_job, v_status,
+                                                 case when v_status not in ('available', 'expired') or v_row.taken then v_claim end);
+          end if;
+          exit segments when cardinality(v_part.keys) = v_limit or v_looks = c_looks;
+        end loop;
+        v_upto := 9223372036854775807;
+        v_part.place := jsonb_build_object('seg', v_seg, 'xid', v_xid::text::bigint, 'pos', v_pos - 1);
+        exit segments when v_seen = c_rows or clock_timestamp() - v_begun > c_time;
+      end loop;
+      if v_got = v_size then      -- there may be more of them
+        v_pos := v_pos - 1;
+        v_size := least(v_size * 4, 5000);
+        continue;
+      end if;
+    end if;
+    if v_seg = -1 then
+      v_part.place := null;
+      exit;
+    end if;
+    v_seg := case when v_seg > greatest(0, v_open - 15) then v_seg - 1 else -1 end;
+    v_xid := '18446744073709551615';
+    v_pos := 9223372036854775807;
+    v_upto := v_pos;
+    v_part.place := jsonb_build_object('seg', v_seg);
+    exit when clock_timestamp() - v_begun > c_time;
+  end loop;
+  return v_part;
+end $$;
+
+-- Where the cursors of some lanes stand, as arrays. A lane that nobody ever claimed from has none.
+create or replace function millrace.log_cursors(p_lanes int[], out lanes int[], out lo pg_snapshot[], out hi pg_snapshot[], out last_seg int[],
+                                                out last_xid xid8[], out last_pos bigint[])
+language plpgsql
+as $$
+declare
+  v_open int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+begin
+  select array_agg(l), array_agg(c.lo), array_agg(c.hi), array_agg(c.last_seg), array_agg(c.last_xid), array_agg(c.last_pos)
+    into lanes, lo, hi, last_seg, last_xid, last_pos
+    from unnest(p_lanes) l
+   cross join lateral millrace.lane_cursor(l, v_open) c;
+end $$;
+
+-- The next rows of one segment, up to (p_xid, p_pos), from the largest on. taken: the cursor has passed it; partly: of a pack, up to which job.
+-- On one side only the xids are read that can be on it (see part_log).
+create or replace function millrace.log_batch(p_now timestamptz, p_f jsonb, p_lanes int[], p_lo pg_snapshot[], p_hi pg_snapshot[], p_last_seg int[],
+                                              p_last_xid xid8[], p_last_pos bigint[], p_seg int, p_xid xid8, p_pos bigint, p_size int)
+returns table (slot int, seg int, lane int, xid xid8, pos bigint, job_id bigint, jobs int, packed boolean, stale_at timestamptz, fits boolean, taken boolean,
+               partly bigint)
+language plpgsql
+as $$
+declare
+  v_status text := p_f ->> 'status';
+  v_open   boolean := coalesce(v_status = 'available', false);
+  v_taken  boolean := coalesce(v_status in ('completed', 'cancelled'), false);
+  v_slot   int := case when p_seg < 0 then -1 else p_seg % 16 end;
+begin
+  if v_open and p_seg < 0 then
+    return;
+  end if;
+  return query
+    select v_slot, j.seg, l.lane, j.xid, j.pos, j.job_id, coalesce(j.pack_n, 1)::int, j.pack_n is not null, j.stale_at,
+           millrace.page_fits(p_f, j.job_kind, j.job_tenant, j.job_ref, j.error)
+           and (v_status is distinct from 'expired' or coalesce(j.stale_at <= p_now, false))
+           and j.stale_at is distinct from '-infinity',
+           p_seg < 0 or coalesce(pg_visible_in_snapshot(j.xid, l.hi)
+                                 and (pg_visible_in_snapshot(j.xid, l.lo) or (p_seg, j.xid, j.pos) <= (l.last_seg, l.last_xid, l.last_pos)), false),
+           case when p_seg = l.last_seg and j.xid = l.last_xid then l.last_pos end
+      from (select l.lane, l.lo, l.hi, l.last_seg, l.last_xid, l.last_pos,
+                   case
+                     when not v_open or l.hi is null then '0'
+                     when p_seg > l.last_seg then pg_snapshot_xmin(l.lo)
+                     when p_seg = l.last_seg then least(l.last_xid, pg_snapshot_xmin(l.hi))
+                     else pg_snapshot_xmin(l.hi)
+                   end as low,
+                   case
+                     when not v_taken or p_seg < 0 then '18446744073709551615'
+                     when l.hi is null then '0'
+                     when p_seg > l.last_seg then pg_snapshot_xmax(l.lo)
+                     when p_seg = l.last_seg then greatest(pg_snapshot_xmax(l.lo), (l.last_xid::text::bigint + 1)::text::xid8)
+                     else pg_snapshot_xmax(l.hi)
+                   end as high
+              from unnest(p_lanes, p_lo, p_hi, p_last_seg, p_last_xid, p_last_pos) l(lane, lo, hi, last_seg, last_xid, last_pos)) l
+     cross join lateral (select j.seg, j.xid, j.pos, j.job_id, j.pack_n, j.job_kind, j.job_tenant, j.job_ref, j.stale_at,
+                                case when p_f ? 'error' then j.trail -> -1 ->> 'error' end as error
+                           from millrace.job j
+                          where j.slot = v_slot
+                            and j.lane = l.lane
+                            and (j.xid, j.pos) <= (p_xid, p_pos)
+                            and j.xid >= l.low
+                            and j.xid < l.high
+                          order by j.xid desc, j.pos desc
+                          limit p_size) j
+     order by j.xid desc, j.pos desc
+     limit p_size;
+end $$;
+
+-- The status of a job that its lane's cursor has not passed. Null: it was withdrawn and goes on elsewhere.
+create or replace function millrace.waiting_status(p_now timestamptz, p_lane int, p_pos bigint, p_stale timestamptz)
+returns text
+language plpgsql
+as $$
+declare
+  v_mark "char";
+begin
+  if millrace.marks_exist() then
+    select m.letter
+      into v_mark
+      from millrace.mark m
+     where m.lane = p_lane
+       and m.pos = p_pos;
+  end if;
+  return case when v_mark = 'w' then null when v_mark is not null then 'cancelled' when p_stale <= p_now then 'expired' else 'available' end;
+end $$;
