@@ -91,7 +91,9 @@ static void tell_place(struct top *top)
     const char *host = PQhost(pg);
     const char *version = PQparameterStatus(pg, "server_version");
 
-    snprintf(top->place, sizeof(top->place), "%s@%s:%s", PQdb(pg), host ? host : "", PQport(pg));
+    bool local = !host || host[0] == '/' || host[0] == '@';
+    snprintf(top->place, sizeof(top->place), "%s%s%s%s%s", PQdb(pg), local ? "" : "@",
+             local ? "" : host, local ? "" : ":", local ? "" : PQport(pg));
     str_trim_utf8(top->place);
     snprintf(top->server, sizeof(top->server), "PostgreSQL %.*s",
              version ? (int)strcspn(version, " ") : 0, version ? version : "");

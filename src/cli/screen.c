@@ -284,8 +284,9 @@ void screen_end_line(struct screen *screen)
             buf_puts(&screen->line.text, "\033[0m");
         }
         if (remember(screen, buf_peek(&screen->line.text))) {
-            buf_printf(&screen->out, "\033[%d;1H%s\033[K", screen->row + 1,
-                       buf_peek(&screen->line.text));
+            // in the last column the cursor stays on what it wrote, which may not be erased
+            buf_printf(&screen->out, "\033[%d;1H%s%s", screen->row + 1,
+                       buf_peek(&screen->line.text), room(screen) > 0 ? "\033[K" : "");
         }
     }
     screen->row++;

@@ -14,7 +14,7 @@
 #include "cli/top_pages.h"
 #include "config.h"
 
-enum { CELL_MAX = 100, NAME_MIN = 12, NAME_MAX = 40, SPARK_MAX = 30, GAP = 1 };
+enum { CELL_MAX = 100, NAME_MIN = 12, NAME_USUAL = 24, NAME_MAX = 40, SPARK_MAX = 30, GAP = 1 };
 
 static const struct {
     const char *title;
@@ -115,25 +115,25 @@ static void put_server(const struct top_model *model, struct screen *screen)
 {
     const json_t *connections = json_object_get(model->system, "connections");
     const json_t *workers = json_object_get(model->workers, "workers");
-    AUTO_BUF text;
-
-    buf_init(&text, CELL_MAX);
     put_pair(screen, "workers", model->workers ? (double)json_array_size(workers) : NAN, "");
     put_xmin(model->system, screen);
     put_pair(screen, "connections", top_number(connections, "used"), "");
-    double bytes = top_number(model->system, "millrace_bytes");
-    if (!isnan(bytes)) {
-        figure_add_bytes(&text, bytes);
-    }
-    screen_put(screen, STYLE_DIM, "size ");
-    screen_put(screen, STYLE_BOLD, text.len ? buf_peek(&text) : "-");
     screen_end_line(screen);
 }
 
 static void put_log(const struct top_model *model, struct screen *screen)
 {
     const json_t *log = json_array_get(json_object_get(model->overview, "log"), 0);
+    double bytes = top_number(model->system, "millrace_bytes");
+    AUTO_BUF text;
 
+    buf_init(&text, CELL_MAX);
+    if (!isnan(bytes)) {
+        figure_add_bytes(&text, bytes);
+    }
+    screen_put(screen, STYLE_DIM, "size ");
+    screen_put(screen, STYLE_BOLD, text.len ? buf_peek(&text) : "-");
+    screen_blanks(screen, 2);
     screen_put(screen, STYLE_DIM, "log ");
     screen_put(screen, top_status_style(top_text(log, "status")), top_text(log, "message"));
     screen_end_line(screen);
@@ -165,25 +165,35 @@ static void put_spark(const struct top_queue *queue, int room, struct screen *sc
     }
 }
 
-static int spark_room(const struct screen *screen, int name_columns)
+// What the figures leave: the name gets the first of it, then the curve, then the name again.
+static int spare_columns(const struct screen *screen)
 {
-    int used = name_columns;
+    int used = 0;
 
     for (int i = 0; i < TOP_FIGURES; i++) {
         used += columns[i].columns + GAP;
     }
-    int room = screen_columns(screen) - used - GAP;
-    return room > SPARK_MAX ? SPARK_MAX : room;
+    return screen_columns(screen) - used;
 }
 
-// The name gets what the figures leave: more of it is worth more than a curve.
 static int name_columns(const struct screen *screen)
 {
-    int room = spark_room(screen, 0) - GAP;
-    int half = (screen_columns(screen) - (spark_room(screen, 0) - room)) / 4;
+    int spare = spare_columns(screen);
+    int beside_curve = spare - SPARK_MAX - GAP;
 
-    room = half > NAME_MIN ? half : NAME_MIN;
-    return room > NAME_MAX ? NAME_MAX : room;
+    if (spare < NAME_USUAL) {
+        return spare > NAME_MIN ? spare : NAME_MIN;
+    }
+    return beside_curve < NAME_USUAL ? NAME_USUAL
+           : beside_curve < NAME_MAX ? beside_curve
+                                     : NAME_MAX;
+}
+
+static int spark_room(const struct screen *screen)
+{
+    int room = spare_columns(screen) - name_columns(screen) - GAP;
+
+    return room > SPARK_MAX ? SPARK_MAX : room;
 }
 
 static void put_titles(const struct top_view *view, struct screen *screen)
@@ -196,7 +206,7 @@ static void put_titles(const struct top_view *view, struct screen *screen)
         screen_field(screen, (int)view->sort == i ? STYLE_BOLD : STYLE_DIM, columns[i].title,
                      columns[i].columns, true);
     }
-    if (spark_room(screen, name) > 0) {
+    if (spark_room(screen) > 0) {
         screen_blanks(screen, GAP);
         screen_put(screen, STYLE_DIM, "OUT/S");
     }
@@ -231,7 +241,7 @@ static void put_queue(const struct top_queue *queue, bool selected, struct scree
         screen_blanks(screen, GAP);
         screen_field(screen, STYLE_PLAIN, buf_peek(&text), columns[i].columns, true);
     }
-    put_spark(queue, spark_room(screen, name), screen);
+    put_spark(queue, spark_room(screen), screen);
     screen_end_line(screen);
 }
 

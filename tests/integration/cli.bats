@@ -115,7 +115,7 @@ docs_options()
         'enqueue k --unique u --unique-for 5' 'enqueue k --unique' 'status --jsn' cron 'cron lst' 'cron list x' 'cron set' 'cron set n @daily' \
         'cron set n @daily k {' 'cron set n @daily k {} x' 'cron set n @daily k --priority -1' 'cron remove' 'cron remove a b' \
         'cron next' 'cron next @daily --count 0' 'cron next @daily --count 101' 'cron next @daily --count x' \
-        'cron next nightly --timezone UTC' 'doctor x' 'cron enable' 'cron disable' 'cron run' 'cron run a b'; do
+        'cron next nightly --timezone UTC' 'doctor x' 'top x' 'top --interval 1ms' 'top --json' 'cron enable' 'cron disable' 'cron run' 'cron run a b'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage
         echo "$usage: $status: $output"
@@ -127,7 +127,7 @@ docs_options()
 @test "a database that cannot be reached exits 3" {
     local usage
     export MILLRACE_DSN='host=/nonexistent dbname=x'
-    for usage in status 'job 1' 'pause q' 'resume q' 'cancel 1' 'dead list' 'dead show 1' 'dead replay 1' 'dead replay --queue q' \
+    for usage in status doctor top 'job 1' 'pause q' 'resume q' 'cancel 1' 'dead list' 'dead show 1' 'dead replay 1' 'dead replay --queue q' \
         'dead purge q --yes' 'queue list' 'queue show q' 'queue set q' 'retry list' 'retry set k' 'enqueue k' \
         'enqueue k --file /dev/null' 'cron list' 'cron set n @daily k' 'cron remove n' 'cron next n' 'cron next @daily' \
         'cron enable n' 'cron disable n' 'cron run n'; do
@@ -142,7 +142,7 @@ docs_options()
 
 @test "a database without the schema says what to do" {
     local usage
-    for usage in status doctor 'job 1' 'pause q' 'cancel 1' 'dead list' 'queue list' 'retry list' 'enqueue k' 'cron list' 'cron set n @daily k' \
+    for usage in status doctor 'top --interval 100ms' 'job 1' 'pause q' 'cancel 1' 'dead list' 'queue list' 'retry list' 'enqueue k' 'cron list' 'cron set n @daily k' \
         'cron next @daily' 'cron run n'; do
         # shellcheck disable=SC2086  # several arguments
         run "$MR_BIN" $usage --dsn "dbname=postgres"
@@ -154,7 +154,7 @@ docs_options()
 
 @test "commands of later versions say so, unknown ones name the nearest" {
     local name
-    for name in top capture cache lock; do
+    for name in capture cache lock; do
         run "$MR_BIN" $name x
         [ "$status" -eq 2 ]
         [ "${lines[0]}" = "millrace: $name: not in this version" ]
@@ -172,7 +172,7 @@ docs_options()
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     # shellcheck disable=SC2094
     exec 5<>"$BATS_TEST_TMPDIR/pipe" 6>"$BATS_TEST_TMPDIR/pipe" 5>&-
-    for usage in --help --version status 'status --json' doctor 'doctor --json' 'queue list' 'queue list --json' 'queue show pipe' 'retry list' \
+    for usage in --help --version status 'status --json' doctor 'doctor --json' 'top --interval 100ms' 'queue list' 'queue list --json' 'queue show pipe' 'retry list' \
         'dead list' 'job 1' 'enqueue --help' 'dead --help' 'pause pipe' 'resume pipe --json' 'enqueue pipe --queue pipe' \
         'cancel 1 --json' \
         'cron list' 'cron set pipe @daily k' 'cron next @daily' 'cron next @daily --json' 'cron disable pipe' 'cron run pipe'; do
