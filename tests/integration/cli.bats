@@ -215,7 +215,7 @@ docs_options()
     fresh_db
     for queue in one two three four five; do
         "$MR_BIN" enqueue k --queue $queue
-        "$MR_BIN" cron set "$queue's turn" '0 2 * * *' k --queue $queue >/dev/null
+        "$MR_BIN" cron set "$queue's" '0 2 * * *' k --queue $queue >/dev/null
     done
     "$MR_BIN" cron set alone @yearly k --inactive >/dev/null
     sql "select millrace.fail(c.lease, c.id, 'no', retry => false) from millrace.claim('one', 'w-one') c" >/dev/null
@@ -232,10 +232,10 @@ docs_options()
     has 'dead letters: 1 of one'
     has 'workers: w [2J-two (1 of two), w-one (0 of one)'
     has 'paused: three'
-    grep -qE "^schedules: five's turn in [0-9.]+(s|m|h), four's turn in .* and 3 more$" <<<"$output"
+    grep -qE "^schedules: five's in [0-9.]+(s|m|h), four's in .* and 3 more$" <<<"$output"
     run --separate-stderr "$MR_BIN" status two --json
     [ "$(json '.workers | map(.jobs_running) | join(" ")')" = 1 ]
-    [ "$(json '.schedules | map(.name) | join(" ")')" = "two's turn" ]
+    [ "$(json '.schedules | map(.name) | join(" ")')" = "two's" ]
     drop_db
     export MILLRACE_DSN=$before PGDATABASE=${before##*dbname=}
 }
