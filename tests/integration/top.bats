@@ -190,7 +190,6 @@ selected_is()
 }
 
 @test "names that would write to the terminal, or are too long" {
-    local evil
     sql "select millrace.enqueue(E'\x1b]0;owned\x07kind', queue => E'a\x1b[2J\x1b[31mevil\u009b5m\u202e\n'), millrace.enqueue('k', queue => repeat('長', 60))" >/dev/null
     open_terminal 100 40 "$MR_BIN" top
     shows 'a [2J [31mevil 5m'

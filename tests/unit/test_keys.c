@@ -31,9 +31,11 @@ static void keys_are(const char *bytes, size_t len, const int *expected)
         }
     }
     assert_false(keys_pending(&keys));
-    for (int i = 0; i <= count; i++) {
-        assert_int_equal(found[i], expected[i]);
+    int wanted = 0;
+    for (; expected[wanted] != KEY_NONE; wanted++) {
+        assert_int_equal(found[wanted], expected[wanted]);
     }
+    assert_int_equal(count, wanted);
 }
 
 #define KEYS(text, ...) keys_are(text, sizeof(text) - 1, (const int[]){__VA_ARGS__, KEY_NONE})
