@@ -65,5 +65,11 @@ begin
                      and k.no >= p_no
                    order by k.no
                    limit 1) k
-            join millrace.claim w on w.slot = p_slot and w.lane = p_lane and w.no = k.win_no);
+           -- The limit makes it a probe: without it, a plan made on an empty leaf walks through the lane.
+           cross join lateral (select w.win_lo, w.win_hi
+                                 from millrace.claim w
+                                where w.slot = p_slot
+                                  and w.lane = p_lane
+                                  and w.no = k.win_no
+                                limit 1) w);
 end $$;

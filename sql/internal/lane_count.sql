@@ -69,6 +69,7 @@ language plpgsql
 as $$
 declare
   v_new   millrace.tally := p_old;
+  v_slot  int := pg_sequence_last_value('millrace.seg_seq'::regclass) % 16;      -- open claims are mostly there: one leaf and not seventeen
   v_ended record;
 begin
   select coalesce(sum(k.done_n) filter (where k.status <> 'r'), 0) as done,
@@ -85,7 +86,18 @@ begin
     into v_ended
     from (select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
             from unnest(p_old.open_nos) o
-            join millrace.claim k on k.lane = p_old.lane and k.no = o
+           cross join lateral (select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
+                                 from millrace.claim k
+                                where k.slot = v_slot
+                                  and k.lane = p_old.lane
+                                  and k.no = o
+                                union all
+                               select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
+                                 from millrace.claim k
+                                where k.lane = p_old.lane
+                                  and k.no = o
+                                  and k.status <> 't'      -- what a parked claim leaves behind
+                                limit 1) k
            union all
           select k.no, k.status, k.n, k.done_n, k.failed_n, k.wait_us, k.run_us, k.outcome
             from millrace.claim k

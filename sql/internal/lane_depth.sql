@@ -5,8 +5,16 @@ returns bigint
 language plpgsql
 as $$
 begin
-  return greatest(0, millrace.lane_left(p_now, p_lane)
-                     - case when millrace.marks_exist() then (select count(*) from millrace.mark m where m.lane = p_lane and m.letter in ('k', 'w')) else 0 end);
+  return greatest(0, millrace.lane_left(p_now, p_lane) - millrace.lane_marked(p_lane));
+end $$;
+
+-- The jobs in a lane that are marked and not passed yet: they are no longer available.
+create or replace function millrace.lane_marked(p_lane int)
+returns bigint
+language plpgsql
+as $$
+begin
+  return case when millrace.marks_exist() then (select count(*) from millrace.mark m where m.lane = p_lane and m.letter in ('k', 'w')) else 0 end;
 end $$;
 
 -- The jobs that the cursor of a lane has not passed: what the ledger counted, plus what has come since, less what was claimed.

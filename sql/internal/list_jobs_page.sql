@@ -11,8 +11,11 @@ declare
   c_sources constant jsonb := '{"scheduled": ["delayed"], "paused": ["delayed"], "waiting": ["delayed"], "available": ["log", "delayed"],
                                 "running": ["running"], "completed": ["log", "archive"], "cancelled": ["marked", "log", "archive"],
                                 "expired": ["log", "delayed", "archive"], "dead": ["dead"], "any": ["log", "delayed", "dead", "archive"]}';
+  c_time    constant interval := '100 ms';      -- that sources may take together; each gets a little in any case
   v_f       jsonb := millrace.page_filter(p_filter, c_keys);
   v_place   jsonb := coalesce(millrace.page_place(v_f), '{}');
+  v_until   timestamptz := clock_timestamp() + c_time;
+  v_sources text[];
   v_source  text;
   v_names   text[] := '{}';
   v_parts   millrace.page_part[] := '{}';
@@ -28,19 +31,25 @@ begin
   if v_f ? 'id' then
     return millrace.list_one(v_f);
   end if;
-  for v_source in select s from jsonb_array_elements_text(c_sources -> coalesce(v_f ->> 'status', 'any')) s loop
+  v_sources := array(select jsonb_array_elements_text(c_sources -> coalesce(v_f ->> 'status', 'any')));
+  if v_f ? 'ref' and v_sources && '{log,running}' and millrace.ref_rare(v_f ->> 'ref') and not v_place ?| '{log,running,marked}' then
+    -- The log has an index for it, and knows every status that a job there can have.
+    v_sources := array['ref'] || array_remove(array_remove(array_remove(v_sources, 'log'), 'running'), 'marked');
+  end if;
+  for v_source in select s from unnest(v_sources) s loop
     continue when v_place -> v_source = 'true';      -- nothing more there
     if v_place ? v_source and jsonb_typeof(v_place -> v_source) <> 'object' then
       perform millrace.refuse_cursor();
     end if;
     v_names := v_names || v_source;
     v_parts := v_parts || case v_source
-                            when 'log' then millrace.part_log(p_now, v_f, v_place -> v_source)
-                            when 'marked' then millrace.part_marked(v_f, v_place -> v_source)
-                            when 'running' then millrace.part_running(p_now, v_f, v_place -> v_source)
-                            when 'delayed' then millrace.part_delayed(p_now, v_f, v_place -> v_source)
-                            when 'dead' then millrace.part_dead(v_f, v_place -> v_source)
-                            when 'archive' then millrace.part_archive(p_now, v_f, v_place -> v_source)
+                            when 'ref' then millrace.part_ref(p_now, v_f, v_place -> v_source, v_until)
+                            when 'log' then millrace.part_log(p_now, v_f, v_place -> v_source, v_until)
+                            when 'marked' then millrace.part_marked(v_f, v_place -> v_source, v_until)
+                            when 'running' then millrace.part_running(v_f, v_place -> v_source, v_until)
+                            when 'delayed' then millrace.part_delayed(p_now, v_f, v_place -> v_source, v_until)
+                            when 'dead' then millrace.part_dead(v_f, v_place -> v_source, v_until)
+                            when 'archive' then millrace.part_archive(p_now, v_f, v_place -> v_source, v_until)
                           end;
   end loop;
   return millrace.page_merged(v_f, v_place, v_names, v_parts);

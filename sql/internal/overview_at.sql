@@ -14,7 +14,7 @@ begin
                             'totals', millrace.overview_totals(v_queues));
 end $$;
 
--- The queues of overview, in order of their names. Delayed jobs and dead letters are counted up to a thousand a queue: more are known by the last pulse.
+-- The queues of overview. p_spread: with percentiles.
 create or replace function millrace.overview_queues(p_now timestamptz, p_spread boolean)
 returns jsonb
 language plpgsql
@@ -22,24 +22,34 @@ as $$
 declare
   c_counted constant int := 1000;
   c_claims  constant int := 4000;      -- looked at for percentiles, of all queues together
-  v_each    int := least(1000, greatest(50, c_claims / greatest((select count(*) from millrace.queue), 1)));
+  v_each    int := least(1000, greatest(20, c_claims / greatest((select count(*) from millrace.queue), 1)));
 begin
-  return coalesce((select jsonb_agg(millrace.queue_face(p_now, q, c_counted, case when p_spread then v_each end) order by q.queue_name)
-                     from millrace.queue q), '[]');
+  return millrace.queue_faces(p_now, null, c_counted, case when p_spread then v_each end);
 end $$;
 
--- A queue as overview and queue_story show it. p_claims: so many finished claims are looked at for percentiles; null: none.
-create or replace function millrace.queue_face(p_now timestamptz, p_queue millrace.queue, p_counted int, p_claims int)
+-- A queue as overview and queue_story show it, or all in order of their names. p_counted: delayed jobs and dead letters are counted up to so many; p_claims:
+-- so many finished claims of a queue are looked at for percentiles, null: none.
+create or replace function millrace.queue_faces(p_now timestamptz, p_queue text, p_counted int, p_claims int)
 returns jsonb
 language plpgsql
 as $$
-declare
-  v_figures millrace.queue_figures := millrace.queue_figures(p_now, p_queue, p_counted);
-  v_verdict record := millrace.queue_verdict(p_queue, v_figures.available, v_figures.oldest_seconds);
 begin
-  return jsonb_strip_nulls(to_jsonb(v_figures) || jsonb_build_object('paused', p_queue.paused_at is not null, 'status', v_verdict.status,
-                                                                     'message', v_verdict.message))
-         || case when p_claims is null then '{}' else millrace.queue_spread(p_queue, p_claims) end;
+  return coalesce((select jsonb_agg(jsonb_strip_nulls(to_jsonb(f) || jsonb_build_object('paused', q.paused_at is not null, 'status', v.status, 'message', v.message))
+                                    || case when p_claims is null or f.completed_1h + f.failed_1h = 0 then '{}'
+                                            else millrace.queue_spread(q, p_claims) end order by f.queue)
+                     from millrace.queue_figures(p_now, p_queue, p_counted, millrace.counted_by_maintain(p_now)) f
+                     join millrace.queue q on q.queue_name = f.queue
+                    cross join lateral millrace.queue_verdict(q, f.available, f.oldest_seconds) v), '[]');
+end $$;
+
+-- How old the ledger may be for those who look often. Where maintain counts it on every second they need not: what came since is added anyway. A lane in
+-- which nothing happens is not written down again, so that its row may be old and yet up to date.
+create or replace function millrace.counted_by_maintain(p_now timestamptz)
+returns interval
+language plpgsql
+as $$
+begin
+  return case when (millrace.rounds_last() -> 'count' ->> 'last_at')::timestamptz > p_now - interval '15 seconds' then interval '1000 years' else interval '5 seconds' end;
 end $$;
 
 -- The sums over queues, as far as figures can be added.

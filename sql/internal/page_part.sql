@@ -3,12 +3,13 @@
 -- filter names what there is an index for (a queue, a ref) and the rows are few enough to be looked at in one call, they are sorted; where they are more,
 -- they are frequent, and the walk by id meets them soon.
 
-create or replace function millrace.part_delayed(p_now timestamptz, p_f jsonb, p_place jsonb)
+create or replace function millrace.part_delayed(p_now timestamptz, p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
 declare
   c_rows   constant int := 20000;
+  c_least  constant int := 500;      -- whatever the time
   v_part   millrace.page_part;
   v_id     bigint := coalesce(millrace.place_number(p_place, 'id'), 9223372036854775807);
   v_status text := p_f ->> 'status';
@@ -29,12 +30,13 @@ begin
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.delayed_face(p_now, v_job);
     end if;
-    exit when v_seen = c_rows or cardinality(v_part.keys) = (p_f ->> 'limit')::int;
+    if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen = c_rows or v_seen >= c_least and clock_timestamp() > p_until then
+      close v_walk;
+      return v_part;
+    end if;
   end loop;
   close v_walk;
-  if v_seen < c_rows and cardinality(v_part.keys) < (p_f ->> 'limit')::int then
-    v_part.place := null;
-  end if;
+  v_part.place := null;
   return v_part;
 end $$;
 
@@ -77,12 +79,13 @@ begin
   return v_walk;
 end $$;
 
-create or replace function millrace.part_dead(p_f jsonb, p_place jsonb)
+create or replace function millrace.part_dead(p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
 declare
-  c_rows constant int := 20000;
+  c_rows  constant int := 20000;
+  c_least constant int := 500;
   v_part millrace.page_part;
   v_id   bigint := coalesce(millrace.place_number(p_place, 'id'), 9223372036854775807);
   v_job  millrace.dead;
@@ -101,12 +104,13 @@ begin
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.dead_face(v_job);
     end if;
-    exit when v_seen = c_rows or cardinality(v_part.keys) = (p_f ->> 'limit')::int;
+    if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen = c_rows or v_seen >= c_least and clock_timestamp() > p_until then
+      close v_walk;
+      return v_part;
+    end if;
   end loop;
   close v_walk;
-  if v_seen < c_rows and cardinality(v_part.keys) < (p_f ->> 'limit')::int then
-    v_part.place := null;
-  end if;
+  v_part.place := null;
   return v_part;
 end $$;
 
@@ -141,12 +145,13 @@ begin
   return v_walk;
 end $$;
 
-create or replace function millrace.part_archive(p_now timestamptz, p_f jsonb, p_place jsonb)
+create or replace function millrace.part_archive(p_now timestamptz, p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
 declare
   c_rows    constant int := 20000;
+  c_least   constant int := 500;
   v_part    millrace.page_part;
   v_id      bigint := coalesce(millrace.place_number(p_place, 'id'), 9223372036854775807);
   v_leaving boolean := exists (select from millrace.segments_live() g where g.parked);      -- between the copy and the end of its leaf a job is in both
@@ -169,12 +174,13 @@ begin
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.archive_face(v_job);
     end if;
-    exit when v_seen = c_rows or cardinality(v_part.keys) = (p_f ->> 'limit')::int;
+    if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen = c_rows or v_seen >= c_least and clock_timestamp() > p_until then
+      close v_walk;
+      return v_part;
+    end if;
   end loop;
   close v_walk;
-  if v_seen < c_rows and cardinality(v_part.keys) < (p_f ->> 'limit')::int then
-    v_part.place := null;
-  end if;
+  v_part.place := null;
   return v_part;
 end $$;
 
@@ -211,12 +217,13 @@ end $$;
 
 -- What runs: the open jobs of the open claims, which the ledger knows; those claimed last come first. The jobs of a claim come in their order from the
 -- last on. At most c_jobs are looked at, where a filter has to see the job itself.
-create or replace function millrace.part_running(p_now timestamptz, p_f jsonb, p_place jsonb)
+create or replace function millrace.part_running(p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
 declare
-  c_jobs  constant int := 2000;
+  c_jobs  constant int := 5000;
+  c_least constant int := 200;
   v_part  millrace.page_part;
   v_at    bigint := coalesce(millrace.place_number(p_place, 'at'), 9223372036854775807);
   v_lane  bigint := coalesce(millrace.place_number(p_place, 'lane'), 9223372036854775807);
@@ -226,9 +233,11 @@ declare
   v_job   millrace.job;
   v_seen  int := 0;
   v_lanes int[] := millrace.page_lanes(p_f);
+  v_slots int2[];
+  v_ids   bigint[];
+  v_poss  bigint[];
 begin
   v_part.keys := '{}';
-  <<claims>>
   for v_claim in
     select k.*
       from unnest(v_lanes) l
@@ -236,6 +245,9 @@ begin
      where (millrace.epoch_us(k.claimed_at), k.lane, k.no) <= (v_at, v_lane, v_no)
      order by k.claimed_at desc, k.lane desc, k.no desc
   loop
+    v_slots := millrace.held_slots(v_claim);
+    v_poss := v_claim.positions;      -- unfolded once, not for each job
+    v_ids := coalesce(v_claim.job_ids, v_poss);
     for i in reverse v_claim.n .. 1 loop
       continue when (millrace.epoch_us(v_claim.claimed_at), v_claim.lane, v_claim.no) = (v_at, v_lane, v_no) and i >= v_nth
                  or substr(v_claim.outcome, i, 1) <> 'o';
@@ -243,24 +255,25 @@ begin
       v_part.place := jsonb_build_object('at', millrace.epoch_us(v_claim.claimed_at), 'lane', v_claim.lane, 'no', v_claim.no, 'nth', i);
       select j.*
         into v_job
-        from millrace.job_rows((coalesce(v_claim.job_ids, v_claim.positions))[i]) j
-       where j.pos = v_claim.positions[i];
+        from millrace.job_rows(v_ids[i]) j
+       where j.slot = any (v_slots)
+         and j.pos = v_poss[i];
       if found and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
         v_part.keys := v_part.keys || v_job.pos;
         v_part.places := v_part.places || v_part.place;
         v_part.faces := v_part.faces || millrace.log_face(v_job.slot, v_job.job_id, v_job.pos, 'running', v_claim);
       end if;
-      exit claims when v_seen = c_jobs or cardinality(v_part.keys) = (p_f ->> 'limit')::int;
+      if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen = c_jobs or v_seen >= c_least and clock_timestamp() > p_until then
+        return v_part;
+      end if;
     end loop;
-  end loop claims;
-  if v_seen < c_jobs and cardinality(v_part.keys) < (p_f ->> 'limit')::int then
-    v_part.place := null;
-  end if;
+  end loop;
+  v_part.place := null;
   return v_part;
 end $$;
 
 -- What was cancelled while it waited, and no cursor has passed yet: by its mark.
-create or replace function millrace.part_marked(p_f jsonb, p_place jsonb)
+create or replace function millrace.part_marked(p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
@@ -282,22 +295,22 @@ begin
   loop
     v_seen := v_seen + 1;
     v_part.place := jsonb_build_object('id', v_mark.job_id);
-    continue when v_mark.letter <> 'k' or v_mark.lane >> 12 <> (p_f ->> 'queue_id')::int;
     select j.*
       into v_job
       from millrace.job_rows(v_mark.job_id) j
-     where j.pos = v_mark.pos;
-    if found and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
+     where j.pos = v_mark.pos
+       and v_mark.letter = 'k';
+    if found and coalesce(v_mark.lane >> 12 = (p_f ->> 'queue_id')::int, true) and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
       v_claim.finished_at := v_mark.made_at;
       v_part.keys := v_part.keys || v_job.pos;
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.log_face(v_job.slot, v_job.job_id, v_job.pos, 'cancelled', v_claim);
     end if;
-    exit when cardinality(v_part.keys) = (p_f ->> 'limit')::int;
+    if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen = c_jobs or v_seen >= 200 and clock_timestamp() > p_until then
+      return v_part;
+    end if;
   end loop;
-  if v_seen < c_jobs and cardinality(v_part.keys) < (p_f ->> 'limit')::int then
-    v_part.place := null;
-  end if;
+  v_part.place := null;
   return v_part;
 end $$;
 

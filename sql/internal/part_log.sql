@@ -3,20 +3,18 @@
 -- from the largest on; every lane gives its share of a batch through its index. What a lane's cursor has passed was taken, the rest waits: that is
 -- known without a look at claims, and each side has a range of xids, so that a list of what waits does not walk through what was taken, or the other way
 -- round. Only for a job that was taken its claim is looked for, and jobs beside each other are mostly of one claim.
-create or replace function millrace.part_log(p_now timestamptz, p_f jsonb, p_place jsonb)
+create or replace function millrace.part_log(p_now timestamptz, p_f jsonb, p_place jsonb, p_until timestamptz)
 returns millrace.page_part
 language plpgsql
 as $$
 declare
   c_rows   constant int := 20000;               -- rows looked at in a call
   c_looks  constant int := 300;                 -- searches for a claim
-  c_time   constant interval := '120 ms';       -- whichever comes first
-  v_begun  timestamptz := clock_timestamp();
   v_limit  int := (p_f ->> 'limit')::int;
   v_open   int := pg_sequence_last_value('millrace.seg_seq'::regclass);
   v_part   millrace.page_part;
   v_at     record := millrace.log_cursors(millrace.page_lanes(p_f));
-  v_seg    int := coalesce(millrace.place_number(p_place, 'seg'), v_open);
+  v_seg    int := greatest(-1, least(millrace.place_number(p_place, 'seg'), v_open));
   v_xid    xid8 := coalesce(millrace.place_number(p_place, 'xid')::text, '18446744073709551615')::xid8;
   v_pos    bigint := coalesce(millrace.place_number(p_place, 'pos'), 9223372036854775807);
   v_upto   bigint := coalesce(millrace.place_number(p_place, 'at'), 9223372036854775807);
@@ -33,7 +31,6 @@ begin
   if v_at.lanes is null then
     return v_part;
   end if;
-  v_seg := least(v_seg, v_open);
   <<segments>>
   loop
     if v_seg >= greatest(0, v_open - 15) or v_seg = -1 then
@@ -73,7 +70,7 @@ begin
         end loop;
         v_upto := 9223372036854775807;
         v_part.place := jsonb_build_object('seg', v_seg, 'xid', v_xid::text::bigint, 'pos', v_pos - 1);
-        exit segments when v_seen = c_rows or clock_timestamp() - v_begun > c_time;
+        exit segments when v_seen = c_rows or clock_timestamp() > p_until;
       end loop;
       if v_got = v_size then      -- there may be more of them
         v_pos := v_pos - 1;
@@ -90,7 +87,7 @@ begin
     v_pos := 9223372036854775807;
     v_upto := v_pos;
     v_part.place := jsonb_build_object('seg', v_seg);
-    exit when clock_timestamp() - v_begun > c_time;
+    exit when clock_timestamp() > p_until;
   end loop;
   return v_part;
 end $$;
@@ -180,3 +177,60 @@ begin
   end if;
   return case when v_mark = 'w' then null when v_mark is not null then 'cancelled' when p_stale <= p_now then 'expired' else 'available' end;
 end $$;
+
+-- The log as a source where a ref is asked for that is rare: by its index.
+create or replace function millrace.part_ref(p_now timestamptz, p_f jsonb, p_place jsonb, p_until timestamptz)
+returns millrace.page_part
+language plpgsql
+as $$
+declare
+  c_least constant int := 20;
+  v_ref   text := p_f ->> 'ref';
+  v_part  millrace.page_part;
+  v_row   record;
+  v_stand record;
+  v_claim millrace.claim;
+  v_seen  int := 0;
+begin
+  v_part.keys := '{}';
+  for v_row in
+    select j.*
+      from (select j.slot, j.lane, j.seg, j.xid, j.pos, j.job_id, j.job_kind, j.job_tenant, j.job_ref, j.stale_at, j.trail
+              from millrace.job j
+             where j.job_ref = v_ref
+            offset 0) j
+     where j.pos < coalesce(millrace.place_number(p_place, 'pos'), 9223372036854775807)
+       and coalesce(j.lane >> 12 = (p_f ->> 'queue_id')::int, true)
+     order by j.pos desc
+  loop
+    v_seen := v_seen + 1;
+    v_part.place := jsonb_build_object('pos', v_row.pos);
+    if millrace.page_fits(p_f, v_row.job_kind, v_row.job_tenant, v_row.job_ref, case when p_f ? 'error' then v_row.trail -> -1 ->> 'error' end) then
+      v_stand := millrace.job_standing(v_row.slot, v_row.lane, v_row.seg, v_row.xid, v_row.pos);
+      v_stand.status := case when v_stand.status = 'available' and v_row.stale_at <= p_now then 'expired' else v_stand.status end;
+      if v_stand.status = coalesce(p_f ->> 'status', v_stand.status) and v_row.stale_at is distinct from '-infinity' then
+        v_claim.holder := v_stand.worker;
+        v_claim.claimed_at := v_stand.claimed_at;
+        v_claim.finished_at := v_stand.finished_at;
+        v_part.keys := v_part.keys || v_row.pos;
+        v_part.places := v_part.places || v_part.place;
+        v_part.faces := v_part.faces || millrace.log_face(v_row.slot, v_row.job_id, v_row.pos, v_stand.status, v_claim);
+      end if;
+    end if;
+    if cardinality(v_part.keys) = (p_f ->> 'limit')::int or v_seen >= c_least and clock_timestamp() > p_until then
+      return v_part;
+    end if;
+  end loop;
+  v_part.place := null;
+  return v_part;
+end $$;
+
+-- Whether few rows of the log have a ref. Where many have it, a walk through the log meets them soon.
+create or replace function millrace.ref_rare(p_ref text)
+returns boolean
+language sql
+stable
+as $$
+  select count(*) < 1000
+    from (select from millrace.job j where j.job_ref = p_ref limit 1000) j
+$$;

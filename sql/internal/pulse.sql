@@ -103,7 +103,7 @@ begin
   v_new.dead_total := v_total.dead_total;
   v_new.rescued_total := v_total.rescued_total;
   v_new.cancelled_total := v_total.cancelled_total;
-  select coalesce(sum(millrace.lane_depth(p_now, l)), 0), coalesce(sum((millrace.lane_open(l)).jobs), 0)
+  select coalesce(sum(millrace.lane_depth(p_now, l)), 0), coalesce(sum((millrace.lane_open(l, millrace.lane_tally(l))).jobs), 0)
     into v_new.available, v_new.running
     from unnest(millrace.lanes_of(p_queue, 0)) l;
   return v_new;

@@ -12,7 +12,7 @@ begin
   return jsonb_build_object(
     'queue', v_queue.queue_name, 'paused', v_queue.paused_at is not null,
     'settings', (select s.settings from millrace.queues s where s.queue = v_queue.queue_name),
-    'stats', millrace.queue_face(p_now, v_queue, 10000, 1000),
+    'stats', millrace.queue_faces(p_now, v_queue.queue_name, 10000, 1000) -> 0,
     'lanes', millrace.lane_faces(p_now, v_queue),
     'workers', coalesce((select jsonb_agg(to_jsonb(w) - 'queue' order by w.last_claim_at desc, w.worker)
                            from (select w.* from millrace.workers_in(millrace.lanes_of(v_queue, 0)) w order by w.last_claim_at desc, w.worker limit 100) w), '[]'),
@@ -24,12 +24,15 @@ create or replace function millrace.lane_faces(p_now timestamptz, p_queue millra
 returns jsonb
 language plpgsql
 as $$
+declare
+  v_age interval := millrace.counted_by_maintain(p_now);
 begin
   return coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-                            'lane', l.lane, 'priority', (l.lane >> 5) & 127, 'part', l.lane & 31, 'available', millrace.lane_depth(p_now, l.lane),
-                            'running', (millrace.lane_open(l.lane)).jobs,
-                            'oldest_seconds', date_part('epoch', p_now - millrace.lane_oldest(p_now, l.lane)))) order by l.lane)
-                     from (select u.lane from unnest(millrace.lanes_of(p_queue, 0)) u(lane) order by u.lane limit 100) l), '[]');
+                            'lane', l.lane, 'priority', (l.lane >> 5) & 127, 'part', l.lane & 31, 'available', f.depth,
+                            'running', f.jobs,
+                            'oldest_seconds', date_part('epoch', p_now - f.oldest_at))) order by l.lane)
+                     from (select u.lane from unnest(millrace.lanes_of(p_queue, 0)) u(lane) order by u.lane limit 100) l
+                    cross join lateral millrace.lane_figures(p_now, l.lane, v_age) f), '[]');
 end $$;
 
 -- The jobs of a queue that have been available for longest: those in front of its lanes, at most twenty of each of the first hundred lanes.

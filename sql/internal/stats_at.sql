@@ -9,77 +9,67 @@ begin
   return query
     select f.queue, f.available, f.running, f.scheduled, f.retrying, f.dead, f.completed_1h, f.failed_1h, f.oldest_seconds,
            f.avg_wait_seconds_1h, f.avg_run_seconds_1h
+      from millrace.queue_figures(p_now, p_queue, 10000, '1 second') f;
+end $$;
+
+-- All figures of a queue, or of all, in order of their names. Delayed jobs and dead letters are counted up to p_most of each; above that they are as of
+-- the last count by maintain. p_age: how old the ledger may be. One statement for all queues: to begin one on tables with dozens of leaves costs more
+-- than what it reads.
+create or replace function millrace.queue_figures(p_now timestamptz, p_queue text, p_most int, p_age interval)
+returns setof millrace.queue_figures
+language plpgsql
+as $$
+begin
+  return query
+    select q.queue_name, l.depth + c.aside, l.jobs, c.scheduled, c.retrying, c.dead, e.completed, e.failed,
+           date_part('epoch', p_now - least(l.oldest_at, c.oldest_at)),
+           (l.wait_total - coalesce(h.wait_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
+           (l.run_total - coalesce(h.run_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
+           l.claims, l.fresh_total, l.done_total, l.failed_total, l.retried_total, l.dead_total, l.rescued_total, l.cancelled_total
       from millrace.queue q
-     cross join lateral millrace.queue_figures(p_now, q, 10000) f
+     cross join lateral (select coalesce(sum(f.depth), 0)::bigint as depth, coalesce(sum(f.jobs), 0)::bigint as jobs,
+                                coalesce(sum(f.claims), 0)::bigint as claims, min(f.oldest_at) as oldest_at,
+                                coalesce(sum((f.tally).done_total), 0)::bigint as done_total,
+                                coalesce(sum((f.tally).failed_total), 0)::bigint as failed_total,
+                                coalesce(sum((f.tally).wait_total), 0)::bigint as wait_total, coalesce(sum((f.tally).run_total), 0)::bigint as run_total,
+                                coalesce(sum((f.tally).fresh_total), 0)::bigint as fresh_total,
+                                coalesce(sum((f.tally).retried_total), 0)::bigint as retried_total,
+                                coalesce(sum((f.tally).dead_total), 0)::bigint as dead_total,
+                                coalesce(sum((f.tally).rescued_total), 0)::bigint as rescued_total,
+                                coalesce(sum((f.tally).cancelled_total), 0)::bigint as cancelled_total
+                           from unnest(millrace.lanes_of(q, 0)) n(lane)
+                          cross join lateral millrace.lane_figures(p_now, n.lane, p_age) f) l
+     cross join lateral (select count(*) filter (where d.why in ('s', 'z', 'p', 'w')) as scheduled, count(*) filter (where d.why in ('r', 'l')) as retrying,
+                                count(*) filter (where d.why = 'o') as aside, min(d.created_at) filter (where d.why = 'o') as oldest_at,
+                                count(*) > p_most as many
+                           from (select d.why, d.created_at
+                                   from millrace.delayed d
+                                  where d.lane >= q.queue_id << 12
+                                    and d.lane < (q.queue_id + 1) << 12
+                                  limit p_most + 1) d) d
+     cross join lateral (select count(*) as n
+                           from (select
+                                   from millrace.dead d
+                                  where d.queue_id = q.queue_id
+                                  limit p_most + 1) d) b
+      left join lateral (select p.scheduled, p.retrying, p.aside, p.dead_count
+                           from millrace.pulse p
+                          where p.queue_id = q.queue_id
+                            and (d.many or b.n > p_most)
+                          order by p.taken_at desc
+                          limit 1) p on true
+      left join lateral (select p.done_total, p.failed_total, p.wait_total, p.run_total
+                           from millrace.pulse p
+                          where p.queue_id = q.queue_id
+                            and p.taken_at <= p_now - interval '1 hour'
+                          order by p.taken_at desc
+                          limit 1) h on true
+     cross join lateral (select case when d.many then coalesce(p.scheduled, d.scheduled) else d.scheduled end as scheduled,
+                                case when d.many then coalesce(p.retrying, d.retrying) else d.retrying end as retrying,
+                                case when d.many then coalesce(p.aside, d.aside) else d.aside end as aside,      -- waits for its turn only
+                                case when b.n > p_most then greatest(p.dead_count, b.n) else b.n end as dead, d.oldest_at) c
+     cross join lateral (select l.done_total - coalesce(h.done_total, 0) as completed, l.failed_total - coalesce(h.failed_total, 0) as failed) e
      where p_queue is null
         or q.queue_name = p_queue
      order by q.queue_name;
-end $$;
-
--- All figures of a queue. Delayed jobs and dead letters are counted up to p_most of each; above that they are as of the last count by maintain.
-create or replace function millrace.queue_figures(p_now timestamptz, p_queue millrace.queue, p_most int)
-returns millrace.queue_figures
-language plpgsql
-as $$
-declare
-  v_figures millrace.queue_figures;
-  v_pulse   millrace.pulse := millrace.pulse_last(p_queue.queue_id);
-  v_hour    millrace.pulse;
-  v_total   record;
-  v_first   int := p_queue.queue_id << 12;
-  v_aside   bigint;
-  v_oldest  double precision;
-begin
-  v_figures.queue := p_queue.queue_name;
-  select coalesce(sum(millrace.lane_depth(p_now, l)), 0), coalesce(sum(o.jobs), 0), coalesce(sum(o.claims), 0),
-         max(date_part('epoch', p_now - millrace.lane_oldest(p_now, l)))
-    into v_figures.available, v_figures.running, v_figures.claims_open, v_figures.oldest_seconds
-    from unnest(millrace.lanes_of(p_queue, 0)) l
-   cross join lateral millrace.lane_open(l) o;
-  select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why = 'o'),
-         date_part('epoch', p_now - min(d.created_at) filter (where d.why = 'o'))
-    into v_figures.scheduled, v_figures.retrying, v_aside, v_oldest
-    from (select d.why, d.created_at
-            from millrace.delayed d
-           where d.lane >= v_first
-             and d.lane < v_first + 4096
-           limit p_most + 1) d;
-  if v_figures.scheduled + v_figures.retrying + v_aside > p_most then
-    v_figures.scheduled := coalesce(v_pulse.scheduled, v_figures.scheduled);
-    v_figures.retrying := coalesce(v_pulse.retrying, v_figures.retrying);
-    v_aside := coalesce(v_pulse.aside, v_aside);
-  end if;
-  v_figures.available := v_figures.available + v_aside;      -- waits for its turn only
-  v_figures.oldest_seconds := greatest(v_figures.oldest_seconds, v_oldest);
-  select count(*)
-    into v_figures.dead
-    from (select
-            from millrace.dead d
-           where d.queue_id = p_queue.queue_id
-           limit p_most + 1) d;
-  if v_figures.dead > p_most then
-    v_figures.dead := greatest(v_pulse.dead_count, v_figures.dead);
-  end if;
-  select p.*
-    into v_hour
-    from millrace.pulse p
-   where p.queue_id = p_queue.queue_id
-     and p.taken_at <= p_now - interval '1 hour'
-   order by p.taken_at desc
-   limit 1;
-  v_total := millrace.queue_totals(p_queue);      -- after lane_depth has counted on
-  v_figures.completed_1h := v_total.done_total - coalesce(v_hour.done_total, 0);
-  v_figures.failed_1h := v_total.failed_total - coalesce(v_hour.failed_total, 0);
-  v_figures.avg_wait_seconds_1h := (v_total.wait_total - coalesce(v_hour.wait_total, 0)) / 1e6
-                                   / nullif(v_figures.completed_1h + v_figures.failed_1h, 0);
-  v_figures.avg_run_seconds_1h := (v_total.run_total - coalesce(v_hour.run_total, 0)) / 1e6
-                                  / nullif(v_figures.completed_1h + v_figures.failed_1h, 0);
-  v_figures.enqueued_total := v_total.fresh_total;
-  v_figures.completed_total := v_total.done_total;
-  v_figures.failed_total := v_total.failed_total;
-  v_figures.retried_total := v_total.retried_total;
-  v_figures.dead_total := v_total.dead_total;
-  v_figures.rescued_total := v_total.rescued_total;
-  v_figures.cancelled_total := v_total.cancelled_total;
-  return v_figures;
 end $$;

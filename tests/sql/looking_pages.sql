@@ -102,4 +102,277 @@ select is(millrace.list_jobs_page(t.at('9 seconds'), jsonb_build_object('id', j.
 select is((t.page(t.at('9 seconds'), '{"limit": 2}')), array[:tenant, :late]::bigint[], 'the newest come first');
 select is((t.page(t.at('9 seconds'), '{"queue": "mail", "status": "completed", "limit": 3}')), array[(t.ids('mixed'))[5], (t.ids('mixed'))[4], (t.ids('done'))[20]], 'of a status, too');
 
+-- ---- what is told of each job ----
+select is(millrace.list_jobs_page(t.at('9 seconds'), '{"status": "completed", "queue": "mail", "limit": 1}') -> 'jobs' -> 0,
+          jsonb_build_object('id', (t.ids('mixed'))[5], 'queue', 'mail', 'kind', 'k', 'status', 'completed', 'priority', 50, 'attempt', 1, 'max_attempts', 3,
+                             'args', '{"i": 25}'::jsonb, 'created_at', t.at('0'), 'run_at', t.at('0'), 'worker', 'w', 'claimed_at', t.at('4 seconds')),
+          'a job in a claim that is still open has no finished_at');
+select is(millrace.list_jobs_page(t.at('9 seconds'), '{"status": "cancelled"}') -> 'jobs' -> 0 ->> 'finished_at', to_jsonb(t.at('7 seconds')) #>> '{}', 'when a job was cancelled');
+select millrace.enqueue_at(t.at('9 seconds'), 'large', jsonb_build_object('pad', repeat('x', 3000), 'n', null), 'large', 50, null, null, null, null, null, null, null, null, null,
+                           jsonb_build_object('m', null), null, null, null) as large
+\gset
+select is((millrace.list_jobs_page(t.at('10 seconds'), '{"queue": "large"}') -> 'jobs' -> 0) - '{id,created_at,run_at}'::text[],
+          '{"queue": "large", "kind": "large", "status": "available", "priority": 50, "attempt": 1, "max_attempts": 3, "args_cut": true, "meta": {"m": null}}',
+          'large args are left out, and nulls inside of meta are not');
+select is(millrace.list_jobs_page(t.at('10 seconds'), jsonb_build_object('id', :large)) -> 'jobs' -> 0 -> 'args_cut', 'true', 'by id, too');
+
+-- ---- expired, waiting, archived ----
+select millrace.enqueue_at(t.at('10 seconds'), 'brief', '{}', 'brief', 50, null, null, null, null, null, null, null, null, '1 second', null, null, null, null) as brief
+\gset
+select millrace.enqueue_at(t.at('10 seconds'), 'behind', '{}', 'brief', 50, null, null, null, null, null, null, null, null, null, null, null, null, null,
+                           p_depends_on => array[:brief]::bigint[]) as behind
+\gset
+select is(t.page(t.at('10 seconds'), '{"queue": "brief", "status": "available"}'), array[:brief]::bigint[], 'not expired yet');
+select is(t.page(t.at('12 seconds'), '{"queue": "brief", "status": "available"}'), '{}', 'expired: no longer available');
+select is(t.page(t.at('12 seconds'), '{"status": "expired"}'), array[:brief]::bigint[], 'but expired, before a cursor has passed it');
+select is(t.page(t.at('12 seconds'), '{"status": "waiting"}'), array[:behind]::bigint[], 'one that waits for others');
+select t.claim('none', t.at('12 seconds'), 'brief', 10);
+select is(t.page(t.at('12 seconds'), '{"status": "expired"}'), array[:brief]::bigint[], 'and when a cursor has');
+insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder, claimed_at, job_kind, payload_args, job_ref)
+select t.at('-2 days'), t.at('2 days'), -32 * g, t.at('-2 days'), t.qid('mail'), (t.qid('mail') << 12) + 1600, 3, 1, 3, (array['c', 'x', 'k'])[g]::"char", 'w', t.at('-2 days'), 'k', '{}', 'old'
+  from generate_series(1, 3) g;
+select is((t.pages(t.at('12 seconds'), '{"ref": "old"}')).ids, '{-32,-64,-96}', 'archived jobs');
+select is(array(select (t.pages(t.at('12 seconds'), jsonb_build_object('ref', 'old', 'status', s))).ids from unnest('{completed,expired,cancelled}'::text[]) s), '{{-32},{-64},{-96}}',
+          'archived jobs by their status');
+select is((t.pages(t.at('12 seconds'), '{"ref": "old", "status": "running"}')).ids, '{}', 'none of them runs');
+select is((t.pages(t.at('3 days'), '{"ref": "old"}')).ids, '{}', 'no longer than they are kept');
+delete from millrace.archive;
+
+-- ---- across segments, retries, parked leases ----
+select setval('millrace.seg_seq', pg_sequence_last_value('millrace.seg_seq') + 1);
+select millrace.rotate(t.at('20 seconds')), t.wait_sealed();
+select t.put(t.at('20 seconds'), 'mail', 5) as later
+\gset
+select is((t.page(t.at('21 seconds'), '{"queue": "mail", "limit": 5}')), array(select i from unnest(:'later'::bigint[]) i order by i desc), 'the open segment first');
+select is(t.sorted((t.pages(t.at('21 seconds'), '{"limit": 4}')).ids), t.view_ids('true'), 'then the others');
+select millrace.promote(t.at('2 hours'), 100);
+select is(t.page(t.at('2 hours'), '{"limit": 1}'), (t.ids('mixed'))[3:3], 'a job that is tried again is as new as that');
+select is((t.pages(t.at('2 hours'), '{"error": "again"}')).ids, (t.ids('mixed'))[3:3], 'and is listed once');
+select millrace.count_all(t.at('2 hours'));
+select millrace.park(t.at('2 hours'), row(1, '3', t.at('0'), 0, false, 0, false, false)::millrace.segment);
+select is((select count(*) from millrace.job j where j.slot = -1), 10::bigint, 'jobs of a long lease were parked');
+select is(t.sorted((t.pages(t.at('2 hours'), '{"limit": 4}')).ids), t.view_ids('true'), 'and are still listed');
+select is(t.sorted((t.pages(t.at('2 hours'), '{"status": "running"}')).ids), (t.ids('mixed'))[6:10], 'as running');
+select is(t.sorted((t.pages(t.at('2 hours'), '{"status": "completed", "limit": 3}')).ids), t.view_ids($$j.status = 'completed'$$), 'the others as completed');
+select millrace.purge_at(t.at('2 hours'), q) from millrace.queue q where q.queue_name = 'large';
+select is(t.page(t.at('2 hours'), '{"queue": "large", "status": "cancelled"}'), array[:large]::bigint[], 'one that was purged is cancelled');
+
+-- ---- dead letters ----
+select is(array(select (j ->> 'id')::bigint from jsonb_array_elements(millrace.list_dead('{"queue": "mail"}') -> 'jobs') j), array[(t.ids('mixed'))[2], (t.ids('mixed'))[1]], 'dead letters of a queue');
+select is((millrace.list_dead('{"limit": 1}') -> 'jobs' -> 0) - 'history' - 'bytes',
+          jsonb_build_object('id', (t.ids('mixed'))[2], 'queue', 'mail', 'kind', 'k', 'cause', 'failed', 'error', 'no host "b" on port 18', 'attempt', 1, 'max_attempts', 3, 'lost', 0,
+                             'args', '{"i": 22}'::jsonb, 'created_at', t.at('0'), 'died_at', t.at('6 seconds')), 'a dead letter');
+select is(millrace.list_dead(jsonb_build_object('limit', 1, 'after', millrace.list_dead('{"limit": 1}') ->> 'next')) -> 'jobs' -> 0 -> 'id', to_jsonb((t.ids('mixed'))[1]), 'the second page');
+select is(millrace.list_dead(jsonb_build_object('queue', 'mail', 'limit', 1, 'after', millrace.list_dead('{"queue": "mail", "limit": 1}') ->> 'next')) -> 'jobs' -> 0 -> 'id', to_jsonb((t.ids('mixed'))[1]),
+          'the second page of a queue');
+select is(jsonb_array_length(millrace.list_dead('{"error": "port 17"}') -> 'jobs'), 1, 'by error');
+select is(jsonb_array_length(millrace.list_dead('{"kind": "other"}') -> 'jobs'), 0, 'by kind');
+select is(jsonb_array_length(millrace.list_dead('{"cause": "failed"}') -> 'jobs'), 2, 'by cause');
+select is(jsonb_array_length(millrace.list_dead('{"cause": "poison"}') -> 'jobs'), 0, 'by another cause');
+select is(millrace.dead_groups('mail'), jsonb_build_object('complete', true, 'groups', jsonb_build_array(jsonb_build_object('queue', 'mail', 'kind', 'k', 'error', 'no host # on port #', 'jobs', 2,
+          'first_at', t.at('6 seconds'), 'last_at', t.at('6 seconds'), 'sample_id', (t.ids('mixed'))[2]))), 'grouped by what went wrong');
+select is(millrace.dead_groups(), millrace.dead_groups('mail'), 'in all queues');
+select is(millrace.error_shape($$row '17' of "t", job 0d9bb9e6-90a9-4c1a-9a53-7f3f6c1f4fb1 failed 3.5 times$$), 'row # of #, job # failed #.# times', 'the shape of an error');
+select is(length(millrace.error_shape(repeat('x', 1000))), 200, 'is short');
+select is(millrace.error_shape(null), null, 'an error that is not there has none');
+
+-- ---- overview, totals ----
+select t.claim('lost', t.at('2 hours'), 'mail', 3, '1 second', 'lost');
+select millrace.rescue(t.at('2 hours 5 seconds'), 100);
+select millrace.count_all(t.at('2 hours 6 seconds'));
+create table t.overview as select millrace.overview_at(t.at('2 hours 7 seconds')) as o;
+select is((select jsonb_agg(q ->> 'queue') from t.overview, jsonb_array_elements(o -> 'queues') q), '["brief", "large", "mail", "other"]', 'overview has the queues by name');
+select is((select q - '{wait,run,message,oldest_seconds,avg_wait_seconds_1h,avg_run_seconds_1h}'::text[] from t.overview, jsonb_array_elements(o -> 'queues') q where q ->> 'queue' = 'mail'),
+          '{"queue": "mail", "paused": false, "status": "OK", "available": 44, "running": 5, "scheduled": 2, "retrying": 0, "dead": 2, "completed_1h": 20, "failed_1h": 0, "claims_open": 1,
+            "enqueued_total": 75, "completed_total": 20, "failed_total": 0, "retried_total": 0, "dead_total": 0, "rescued_total": 3, "cancelled_total": 0}', 'the figures of a queue');
+select is((select q -> 'message' from t.overview, jsonb_array_elements(o -> 'queues') q where q ->> 'queue' = 'mail'), '"44 pending, oldest 7207.0 s"', 'and what health says');
+select is((select q #> '{run}' from t.overview, jsonb_array_elements(o -> 'queues') q where q ->> 'queue' = 'mail'), '{"p50": 2, "p95": 5, "p99": 5}', 'percentiles: 20 jobs ran 2 s, three 5 s');
+select is((select o -> 'totals' ->> 'enqueued_total' from t.overview), '79', 'sums; a delayed job that is cancelled comes into the log to be told there');
+select is((select o #>> '{log,0,status}' from t.overview), 'OK', 'the log is well');
+select millrace.complete_at(t.at('2 hours 8 seconds'), t.lease('mixed'), null, null);
+select millrace.count_all(t.at('2 hours 9 seconds'));
+select is((select array[q -> 'completed_total', q -> 'failed_total', q -> 'retried_total', q -> 'dead_total', q -> 'claims_open']
+             from jsonb_array_elements(millrace.overview_at(t.at('2 hours 9 seconds')) -> 'queues') q where q ->> 'queue' = 'mail'),
+          array['27', '3', '1', '2', '0']::jsonb[], 'a claim that has ended is in the totals');
+select t.claim_all('rest', t.at('2 hours 10 seconds'), 'mail', '1 hour');
+select millrace.count_all(t.at('2 hours 11 seconds'));
+select is((select array[q -> 'available', q -> 'running', q -> 'cancelled_total'] from jsonb_array_elements(millrace.overview_at(t.at('2 hours 11 seconds')) -> 'queues') q where q ->> 'queue' = 'mail'),
+          array['0', '44', '0']::jsonb[], 'a cancelled job counts with the claim that passed it');
+select is(millrace.percentiles(array[3, 1, 2], array[1, 98, 1]), '{"p50": 1, "p95": 1, "p99": 2}', 'percentiles of weighted values');
+select is(millrace.percentiles(array[7], array[1]), '{"p50": 7, "p95": 7, "p99": 7}', 'of one value');
+
+-- ---- history ----
+select millrace.set_queue('flow', '{}');
+update millrace.queue q set created_at = t.at('3 hours 1 second') where q.queue_name = 'flow';
+-- Ten, twenty ... fifty jobs, ten seconds apart, each with a round of maintain a few seconds later; some of them completed after two seconds: a claim ends with its window, so not as
+-- many as were asked for.
+create procedure t.flow(p_from timestamptz)
+language plpgsql
+as $$
+begin
+  for g in 0 .. 5 loop
+    perform t.put(p_from + g * interval '10 seconds' + interval '2 seconds', 'flow', 10 * g);
+    commit;
+    perform t.claim('flow' || g, p_from + g * interval '10 seconds' + interval '3 seconds', 'flow', 5 * g + 1);
+    commit;
+    if g > 0 then
+      perform millrace.complete_at(p_from + g * interval '10 seconds' + interval '5 seconds', t.lease('flow' || g), null, null);
+      commit;
+    end if;
+    perform millrace.maintain_at(p_from + g * interval '10 seconds' + interval '6 seconds');
+    commit;
+  end loop;
+end $$;
+call t.flow(t.at('3 hours'));
+create table t.history as select millrace.history_at(t.at('3 hours 60 seconds'), 'flow', 1) as h;
+select is((select h - 'points' from t.history), jsonb_build_object('queue', 'flow', 'from', t.at('3 hours'), 'to', t.at('3 hours 60 seconds'), 'step_seconds', 10), 'a minute of history');
+select is((select array_agg((p -> 'enqueued')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 1, 2, 3, 4, 5]::numeric[], 'jobs a second that came');
+select is((select array_agg((p -> 'completed')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 0.6, 0.4, 1.6, 2.1, 1.3]::numeric[], 'jobs a second that were completed');
+select is((select array_agg((p -> 'available')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 4, 20, 34, 53, 90]::numeric[], 'what was left at the end of each step');
+select is((select array_agg((p -> 'run_seconds')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[null, 2, 2, 2, 2, 2]::numeric[], 'how long they ran');
+select is((select array_agg(p -> 'at') from t.history, jsonb_array_elements(h -> 'points') p), (select array_agg(to_jsonb(t.at('3 hours') + g * interval '10 seconds')) from generate_series(1, 6) g), 'a point stands at the end of its step');
+select is(millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 5 -> 'enqueued', '5', 'of all queues together');
+select is((millrace.history_at(t.at('3 hours 61 minutes'), 'flow', 60) -> 'points' -> 179) - 'at', '{}', 'nothing is known of times when nobody looked');
+select is((millrace.history_at(t.at('3 hours 5 minutes'), 'flow', 1) -> 'points' -> 5) - 'at', '{"enqueued": 0, "completed": 0, "failed": 0, "available": 90, "running": 0, "retrying": 0, "dead": 0}', 'a quiet while is no gap');
+select is(array(select (millrace.history_at(t.at('4 hours'), 'flow', m) ->> 'step_seconds')::int || ' ' || jsonb_array_length(millrace.history_at(t.at('4 hours'), 'flow', m) -> 'points') from unnest('{1,30,31,60,360}'::int[]) m),
+          array['10 6', '10 180', '20 93', '20 180', '120 180'], 'steps and points');
+
+-- ---- one queue ----
+create table t.story as select millrace.queue_story_at(t.at('3 hours 62 seconds'), 'flow') as s;
+select is((select array_agg(k order by k) from t.story, jsonb_object_keys(s) k), '{lanes,oldest,paused,queue,settings,stats,workers}', 'a queue has a story');
+select is((select s #- '{lanes,0,lane}' -> 'lanes' from t.story), '[{"part": 0, "priority": 50, "available": 90, "running": 0, "oldest_seconds": 20}]', 'its lanes');
+select is((select jsonb_array_length(s -> 'oldest') from t.story), 20, 'its oldest jobs');
+select is((select array_agg(distinct j ->> 'run_at') from t.story, jsonb_array_elements(s -> 'oldest') o(j)), array[to_jsonb(t.at('3 hours 42 seconds')) #>> '{}'], 'which wait for longest');
+select is((select s #> '{stats,available}' from t.story), '90', 'its figures');
+select is((select s #>> '{settings,max_attempts}' from t.story), '3', 'its settings');
+select is((select s #> '{workers,0,worker}' from t.story), '"w"', 'its workers');
+
+-- ---- the system ----
+select t.wait_sealed();
+create table t.system as select millrace.system_at(t.at('3 hours 63 seconds')) as s;
+select is((select array_agg(k order by k) from t.system, jsonb_object_keys(s) k),
+          '{at,connections,database_bytes,disk,maintain,millrace_bytes,schema_version,segments,server_version,settings,version,xmin}', 'the system has its keys');
+select is((select array_agg(g ->> 'state' order by (g ->> 'seg')::int) from t.system, jsonb_array_elements(s -> 'segments') g), '{sealed,sealed,open}', 'its segments');
+select is((select array_agg((g ->> 'jobs')::int order by (g ->> 'seg')::int) from t.system, jsonb_array_elements(s -> 'segments') g), '{0,83,191}', 'and the jobs that were counted in them');
+select ok((select (s ->> 'millrace_bytes')::bigint between 1000000 and (s ->> 'database_bytes')::bigint from t.system), 'sizes');
+select is((select s #> '{maintain,last_at}' from t.system), to_jsonb(t.at('3 hours 56 seconds')), 'when maintain ran');
+select is((select array_agg(d ->> 'duty') from t.system, jsonb_array_elements(s -> 'maintain' -> 'duties') d), (select array_agg(m.duty order by m.duty) from millrace.maintain_at(t.at('3 hours 64 seconds')) m), 'all duties');
+select is((select d -> 'total' from jsonb_array_elements(millrace.system_at(t.at('3 hours 65 seconds')) #> '{maintain,duties}') d where d ->> 'duty' = 'retire'), '0', 'nothing was retired');
+select is((select array_agg(m.k order by m.k) from jsonb_object_keys(millrace.metrics_at(t.at('3 hours 65 seconds'))) m(k)),
+          '{at,database_bytes,maintain_seconds,pinned_segments,queues,removed_total,segments,xmin_age_seconds}', 'metrics have their keys');
+select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'segments', '{"open": 1, "closed": 0, "sealed": 2, "leaving": 0, "free": 13}', 'segments by state');
+select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'pinned_segments', '{}', 'a segment that retention keeps is not pinned');
+select is(millrace.metrics_at(t.at('2 days')) -> 'pinned_segments' -> 'other', '2', 'one past it is, by the queues that need it');
+select ok(not millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'queues' -> 0 ? 'wait', 'metrics have no percentiles');
+begin;
+create table t.held (n int);
+prepare transaction 'holder';
+select is((select h ->> 'query' from jsonb_array_elements(millrace.system() -> 'xmin') h where h ->> 'what' = 'prepared transaction'), 'holder', 'a prepared transaction holds dead rows');
+rollback prepared 'holder';
+
+-- ---- rounds of maintain ----
+select is((select count(*) from millrace.upkeep_round r where r.ended_at between t.at('3 hours') and t.at('3 hours 59 seconds')), 6::bigint, 'rounds that did something are written down');
+select millrace.round_add(t.at('5 hours'), jsonb_build_object('rotate', jsonb_build_object('last_at', t.at('5 hours'), 'done', 0)), '{}');
+select is(millrace.rounds_last() -> 'rotate' -> 'last_at', to_jsonb(t.at('5 hours')), 'the first one, whatever it did');
+select millrace.round_add(t.at('5 hours 2 seconds'), jsonb_build_object('rotate', jsonb_build_object('last_at', t.at('5 hours 2 seconds'), 'done', 0)), millrace.rounds_last());
+select is(millrace.rounds_last() -> 'rotate' -> 'last_at', to_jsonb(t.at('5 hours')), 'one that found nothing to do is not');
+select millrace.round_add(t.at('5 hours 3 seconds'), jsonb_build_object('rotate', jsonb_build_object('last_at', t.at('5 hours 3 seconds'), 'done', 1)), millrace.rounds_last());
+select is(millrace.rounds_last() -> 'rotate' -> 'last_at', to_jsonb(t.at('5 hours 3 seconds')), 'one that did something is');
+select millrace.round_add(t.at('5 hours 13 seconds'), jsonb_build_object('rotate', jsonb_build_object('last_at', t.at('5 hours 13 seconds'), 'done', 0)), millrace.rounds_last());
+select is(millrace.rounds_last() -> 'rotate' -> 'last_at', to_jsonb(t.at('5 hours 13 seconds')), 'and any once in ten seconds');
+select is(millrace.round_duty(t.at('6 hours'), 'dead', 7, '5 milliseconds', '{"dead": {"total": 10}}'), jsonb_build_object('dead', jsonb_build_object('last_at', t.at('6 hours'), 'ms', 5, 'done', 7, 'total', 17)), 'totals go on');
+select is(millrace.round_duty(t.at('6 hours'), 'dead', null, '5 milliseconds', '{"dead": {"total": 10}}'), '{"dead": {"total": 10}}', 'a duty that was not due leaves what is known');
+
+-- ---- schedules, batches, workers ----
+select millrace.schedule_at(t.at('5 hours'), 'nightly', '0 2 * * *', 'k', '{"n": null}', 'reports', 'UTC', 'last', true, 50), millrace.schedule_at(t.at('5 hours'), 'off', '0 3 * * *', 'k', '{}', 'reports', 'UTC', 'last', false, 50);
+select is((select jsonb_agg(jsonb_build_array(s -> 'name', s -> 'active', s -> 'args', s -> 'next')) from jsonb_array_elements(millrace.list_schedules_at(t.at('5 hours')) -> 'schedules') s),
+          jsonb_build_array(jsonb_build_array('nightly', true, '{"n": null}'::jsonb, jsonb_build_array(t.at('26 hours'), t.at('50 hours'), t.at('74 hours'))), jsonb_build_array('off', false, '{}'::jsonb, '[]'::jsonb)),
+          'schedules and when they fire');
+select millrace.batch_begin(label => 'first') as b1, millrace.batch_begin(label => 'second') as b2
+\gset
+select millrace.batch_seal(:b1), millrace.batches_fold(now(), 1000);
+select is(array(select (b ->> 'id')::bigint from jsonb_array_elements(millrace.list_batches() -> 'batches') b), array[:b2, :b1]::bigint[], 'batches, newest first');
+select is(millrace.list_batches('{"status": "open"}') -> 'batches' -> 0, millrace.batch(:b2), 'as batch tells them');
+select is(array(select (b ->> 'id')::bigint from jsonb_array_elements(millrace.list_batches('{"label": "firs"}') -> 'batches') b), array[:b1]::bigint[], 'by label');
+select is(millrace.list_batches(jsonb_build_object('limit', 1, 'after', millrace.list_batches('{"limit": 1}') ->> 'next')) -> 'batches' -> 0 -> 'id', to_jsonb(:b1::bigint), 'the second page of batches');
+select is((select array_agg(w ->> 'worker' order by w ->> 'worker') from jsonb_array_elements(millrace.list_workers() -> 'workers') w where w ->> 'queue' = 'flow'), array['w'], 'workers');
+
+-- ---- claim_json ----
+select millrace.enqueue_at(t.at('5 hours'), 'bytes', '{"a": null}', 'json', 50, null, null, null, null, 't', 'r', 5, '1 minute', null, '{"m": 1}', '\x00ff', decode(repeat('ab', 100), 'hex'), null) as bytes
+\gset
+create table t.json as select millrace.claim_json_at(t.at('5 hours 1 second'), 'json', 'w', 10, '1 minute', true) as c;
+select is((select c -> 'jobs' from t.json), jsonb_build_array(jsonb_build_object('id', :bytes, 'attempt', 1, 'max_attempts', 5, 'kind', 'bytes', 'args', '{"a": null}'::jsonb, 'meta', '{"m": 1}'::jsonb, 'tenant', 't',
+          'ref', 'r', 'priority', 50, 'created_at', t.at('5 hours'), 'timeout', '00:01:00', 'state', 'AP8=', 'blob', translate(encode(decode(repeat('ab', 100), 'hex'), 'base64'), E'\n', ''))), 'a claimed job');
+select is((select c -> 'lease_until' from t.json), to_jsonb(t.at('5 hours 61 seconds')), 'and until when');
+select is((select millrace.complete_at(t.at('5 hours 2 seconds'), c ->> 'lease', null, null) from t.json), 1, 'its lease is good');
+select millrace.set_queue('json', '{"concurrency": 1}'), millrace.enqueue('k', queue => 'json'), millrace.enqueue('k', queue => 'json', state => '\x01');
+select is(jsonb_array_length(millrace.claim_json('json', max_jobs => 5, with_state => false) -> 'jobs'), 1, 'a limit');
+select is(millrace.claim_json('json'), '{"jobs": [], "lease": null, "limited": "concurrency", "lease_until": null}', 'that leaves none');
+select is((millrace.claim_json('nowhere', null, 1, null, null)) -> 'jobs', '[]', 'with_state null is true');
+
+-- ---- enqueue_once ----
+select millrace.enqueue_once_at(t.at('6 hours'), 'key', '[{"kind": "k", "queue": "once", "args": {"b": 1, "a": 2}}, {"kind": "k", "queue": "once"}]') as once
+\gset
+select is(:'once'::jsonb ->> 'again', 'false', 'the first time');
+select is(jsonb_array_length(:'once'::jsonb -> 'ids'), 2, 'an id for each job');
+select is(millrace.enqueue_once_at(t.at('7 hours'), 'key', '[{"queue": "once", "kind": "k", "args": {"a": 2, "b": 1}}, {"kind": "k", "queue": "once"}]'), :'once'::jsonb || '{"again": true}', 'the second time: the same ids');
+select t.refused($$ select millrace.enqueue_once_at(t.at('7 hours'), 'key', '[{"kind": "k", "queue": "once"}]') $$, 'MR005', 'was used for other jobs');
+select is(millrace.depth('once'), 2::bigint, 'two jobs in all');
+select is(millrace.enqueue_once_at(t.at('7 hours'), 'one', '{"kind": "k", "queue": "once"}') -> 'ids', millrace.enqueue_once_at(t.at('7 hours'), 'one', '[{"kind": "k", "queue": "once"}]') -> 'ids', 'one object is an array of one');
+select is(millrace.enqueue_once_at(t.at('7 hours'), 'none', '[]'), '{"ids": [], "again": false}', 'an empty array');
+select is(millrace.enqueue_once_at(t.at('7 hours'), 'none', '[]'), '{"ids": [], "again": true}', 'is remembered, too');
+select is(millrace.enqueue_once_at(t.at('29 hours'), 'key', '[{"queue": "once", "kind": "k", "args": {"a": 2, "b": 1}}, {"kind": "k", "queue": "once"}]') -> 'again', 'true', 'for a day');
+select is(millrace.enqueue_once_at(t.at('31 hours'), 'key', '[{"kind": "k", "queue": "once"}]') -> 'again', 'false', 'and no longer');
+insert into millrace.once_key (slot, made_at, once_name, jobs_hash, job_ids)
+select (date_part('epoch', t.at('6 hours'))::bigint / 21600) % 6, t.at('6 hours'), 'many ' || g, '\x00', '{}' from generate_series(1, 3000) g;
+select millrace.clean(t.at('32 hours'));
+select is((select count(*) from millrace.once_key o where o.made_at < t.at('29 hours')), 0::bigint, 'old keys go with their leaf');
+select is((select count(*) from millrace.once_key o where o.once_name = 'key'), 1::bigint, 'new ones stay');
+begin;
+select millrace.enqueue_once('rolled', '{"kind": "k", "queue": "rolled"}');
+rollback;
+select is(millrace.enqueue_once('rolled', '{"kind": "k", "queue": "rolled"}') -> 'again', 'false', 'a rollback takes the key back');
+
+-- ---- what is refused ----
+select t.all_rows() as before
+\gset
+select t.refused(format('select millrace.%s(%L)', f, a), '22023', 'filter must be an object')
+  from unnest('{list_jobs,list_dead,list_batches}'::text[]) f cross join unnest(array['[]', '1', '"x"', 'null']) a;
+select t.refused(format('select millrace.%s(null)', f), '22023', 'filter must be an object, not null') from unnest('{list_jobs,list_dead,list_batches}'::text[]) f;
+select t.refused(format('select millrace.%s(%L)', f, '{"colour": "red"}'), '22023', 'filter has the unknown key ''colour''') from unnest('{list_jobs,list_dead,list_batches}'::text[]) f;
+select t.refused(format('select millrace.%s(%L)', f, jsonb_build_object('limit', l)), '22023', 'limit')
+  from unnest('{list_jobs,list_dead,list_batches}'::text[]) f cross join unnest(array['0', '201', '-1', '1.5', 'null', '"x"', '[]', '99999999999999999999', 'true']::jsonb[]) l;
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('id', l)), '22023', 'id') from unnest(array['-1', '1.5', 'null', '"x"', '[]', '99999999999999999999', '1e400']::jsonb[]) l;
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object(k, v)), '22023', k || ' of the filter must be a text')
+  from unnest('{queue,status,kind,tenant,ref,error,after}'::text[]) k cross join unnest(array['1', 'null', '[]', '{}', 'false']::jsonb[]) v;
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('kind', repeat('x', 2001))), '22023', 'kind of the filter is 2001 characters long');
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('status', s)), '22023', 'there is no status') from unnest(array['any', 'Running', '', 'failed']) s;
+select t.refused($$ select millrace.list_batches('{"status": "dead"}') $$, '22023', 'there is no status ''dead'' of a batch');
+select t.refused(format('select millrace.%s', c), 'MR003', 'nowhere')
+  from unnest(array['list_jobs(''{"queue": "nowhere"}'')', 'list_dead(''{"queue": "nowhere"}'')', 'dead_groups(''nowhere'')', 'history(''nowhere'')', 'queue_story(''nowhere'')']) c;
+select t.refused('select millrace.queue_story(null)', 'MR003', 'null');
+select t.refused(format('select millrace.history(null, %s)', m), '22023', 'minutes must be from 1 to 360') from unnest('{0,-1,361,2147483647,"null"}'::text[]) m;
+-- Cursors: of another filter, cut, made up.
+select millrace.list_jobs('{"limit": 1}') ->> 'next' as cursor
+\gset
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('after', c)), '22023', 'after is not a cursor of this filter')
+  from unnest(array['', 'x', '====', 'AAAA', left(:'cursor', 20), :'cursor' || 'x', 'x' || :'cursor', E'\u00e9', 'W10', 'MQ', 'bnVsbA', repeat('A', 1999)]) c;
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('kind', 'k', 'after', :'cursor')), '22023', 'after is not a cursor of this filter', 'a cursor of another filter');
+select t.refused(format('select millrace.list_dead(%L)', jsonb_build_object('after', millrace.page_cursor('{}', '{"id": "x"}'))), '22023', 'after is not a cursor', 'a place that is no number');
+select t.refused(format('select millrace.list_jobs(%L)', jsonb_build_object('after', millrace.page_cursor('{}', p))), '22023', 'after is not a cursor', 'a made-up place: ' || p::text)
+  from unnest(array['{"log": 1}', '{"log": {"seg": "x"}}', '{"log": {"xid": 1.5}}', '{"log": {"pos": 1e30}}', '{"delayed": {"id": []}}', '{"dead": "x"}', '{"archive": {"id": {}}}']::jsonb[]) p;
+select lives_ok(format('select millrace.list_jobs(%L)', jsonb_build_object('after', millrace.page_cursor('{}', p))), 'a made-up place that looks like one: ' || p::text)
+  from unnest(array['{}', '{"log": {"seg": -7}}', '{"log": {"seg": 2000000000, "xid": 5}}', '{"log": {"xid": -1}}', '{"log": {"seg": 999999999999}}', '{"log": {}, "delayed": true, "dead": {"id": -5}}', '{"other": 7}']::jsonb[]) p;
+select is(millrace.list_jobs(jsonb_build_object('limit', 2, 'after', :'cursor')) -> 'jobs' -> 0, millrace.list_jobs('{"limit": 2}') -> 'jobs' -> 1, 'a page may have another size than the one before');
+select t.refused(format('select millrace.enqueue_once(%L, %L)', k, '[]'), '22023', 'idempotency_key must have 1 to 255 characters') from unnest(array[null, '', repeat('x', 256)]) k;
+select t.refused(format('select millrace.enqueue_once(%L, %L)', 'bad', j), '22023', 'job|kind') from unnest(array[null, '1', '"x"', 'null', '[1]', '[{"kind": 1, "colour": 2}]', '[{}]', '{}']) j;
+select is(t.all_rows(), :'before', 'what is refused changes nothing');
+select is(jsonb_array_length(millrace.enqueue_once(repeat('é', 255), '{"kind": "k"}') -> 'ids'), 1, 'a key of 255 characters');
+
+-- In a read-only transaction readers read.
+begin read only;
+select lives_ok(format('select millrace.%s', c), 'read only: ' || c)
+  from unnest(array['overview()', 'history()', 'list_jobs()', 'list_dead()', 'dead_groups()', 'queue_story(''mail'')', 'system()', 'metrics()', 'list_schedules()', 'list_batches()', 'list_workers()']) c;
+commit;
+
 select * from finish();
