@@ -40,19 +40,18 @@ begin
            'Let chrony or systemd-timesyncd keep the clock. Leases and delays that were given before end later by that much.';
 end $$;
 
--- What health() says of the log and of the queues.
-create or replace function millrace.doctor_health(p_now timestamptz)
+-- What health() says of the log and of the queues; and queues in which a job has waited for a minute while nobody took one, paused ones apart.
+create or replace function millrace.doctor_queues(p_now timestamptz)
 returns table (topic text, verdict text, evidence text, remedy text)
 language plpgsql
 as $$
 declare
-  v_rows millrace.queue_health[] := array(select h from millrace.health_at(p_now) h);
+  v_queues jsonb := millrace.overview_queues(p_now, false);
 begin
   return query
-    select 'segments', case h.status when 'OK' then 'ok' when 'WARNING' then 'warning' else 'critical' end, h.message,
+    select 'segments', case l.status when 'OK' then 'ok' when 'WARNING' then 'warning' else 'critical' end, l.message,
            'Nothing is lost: the log grows until the cause is gone. Resume or purge the queues named, end the transaction, or run maintain().'
-      from unnest(v_rows) h
-     where h.queue is null;
+      from millrace.log_verdict(p_now) l;
   return query
     select 'depth', case when q.critical <> '{}' then 'critical' when q.warning <> '{}' then 'warning' else 'ok' end,
            case
@@ -63,33 +62,39 @@ begin
            'More workers, or see what they wait for: `millrace status`. If that many are normal: `millrace queue set QUEUE warn_depth=N critical_depth=N`'
       from (select count(*) as n, coalesce(array_agg(format('%L (%s)', h.queue, h.message) order by h.queue) filter (where h.status = 'CRITICAL'), '{}') as critical,
                    coalesce(array_agg(format('%L (%s)', h.queue, h.message) order by h.queue) filter (where h.status = 'WARNING'), '{}') as warning
-              from unnest(v_rows) h
-             where h.queue is not null) q;
-end $$;
-
--- Queues in which a job has waited for a minute while nobody took one; paused ones apart.
-create or replace function millrace.doctor_workers(p_now timestamptz)
-returns table (topic text, verdict text, evidence text, remedy text)
-language plpgsql
-as $$
-begin
+              from jsonb_to_recordset(v_queues) h(queue text, status text, message text)) q;
   return query
     select 'workers', case when w.idle <> '{}' then 'warning' when w.paused <> '{}' then 'note' else 'ok' end,
            case
              when w.idle <> '{}' then 'nobody takes the jobs of ' || millrace.some_of(w.idle)
              when w.paused <> '{}' then 'paused, with jobs that wait: ' || millrace.some_of(w.paused)
-             else format('%s took jobs in the last minute', (select count(*) from millrace.worker_list() l where l.last_claim_at > p_now - interval '1 minute'))
+             else format('%s took jobs in the last minute', w.n)
            end,
            case when w.idle <> '{}' then 'Start workers: `millrace serve`, or `millrace work QUEUE --exec CMD`.' else '`millrace resume QUEUE` when it should go on.' end
-      from (select coalesce(array_agg(q.shown order by q.queue_name) filter (where not q.paused and not q.taken), '{}') as idle,
-                   coalesce(array_agg(q.shown order by q.queue_name) filter (where q.paused), '{}') as paused
-              from (select u.queue_name, u.paused_at is not null as paused,
-                           format('%L (%s, oldest %s)', u.queue_name, s.available, millrace.age_text(make_interval(secs => s.oldest_seconds))) as shown,
-                           exists (select from millrace.worker_list() l where l.queue = s.queue and (l.last_claim_at > p_now - interval '1 minute' or l.claims_open > 0)) as taken
-                      from millrace.stats_at(p_now, null) s
-                      join millrace.queue u on u.queue_name = s.queue
-                     where s.available > 0
-                       and s.oldest_seconds > 60) q) w;
+      from millrace.doctor_idlers(p_now, v_queues) w;
+end $$;
+
+-- Queues that nobody serves, with how many jobs wait and for how long; and how many workers took jobs in the last minute.
+create or replace function millrace.doctor_idlers(p_now timestamptz, p_queues jsonb)
+returns table (n bigint, idle text[], paused text[])
+language plpgsql
+as $$
+declare
+  v_taken text[];
+begin
+  select count(distinct l.worker) filter (where l.last_claim_at > p_now - interval '1 minute'), array_agg(l.queue)
+    into n, v_taken
+    from millrace.worker_list() l
+   where l.last_claim_at > p_now - interval '1 minute'
+      or l.claims_open > 0;
+  select coalesce(array_agg(w.shown order by w.queue) filter (where not w.paused and w.queue <> all (coalesce(v_taken, '{}'))), '{}'),
+         coalesce(array_agg(w.shown order by w.queue) filter (where w.paused), '{}')
+    into idle, paused
+    from (select q.queue, q.paused, format('%L (%s, oldest %s)', q.queue, q.available, millrace.age_text(make_interval(secs => q.oldest_seconds))) as shown
+            from jsonb_to_recordset(p_queues) q(queue text, paused boolean, available bigint, oldest_seconds double precision)
+           where q.available > 0
+             and q.oldest_seconds > 60) w;
+  return next;
 end $$;
 
 create or replace function millrace.doctor_dead(p_now timestamptz)

@@ -169,13 +169,13 @@ with_setting()
 @test "an archive command that fails" {
     check_is archiving 'ok: archive_mode on -> null'
     with_setting archive_command false archiving_fails
-    sql 'create table more (); select pg_switch_wal()' >/dev/null
+    sql 'create table wal_two (); select pg_switch_wal()' >/dev/null
     wait_until 60 check_is archiving 'ok: *'
 }
 
 archiving_fails()
 {
-    sql 'create table some (); select pg_switch_wal()' >/dev/null
+    sql 'create table wal_one (); select pg_switch_wal()' >/dev/null
     wait_until 60 check_is archiving 'critical: * failures, the last * ago at *: WAL is kept until it succeeds -> *'
 }
 
