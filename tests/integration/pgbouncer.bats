@@ -67,3 +67,12 @@ teardown_file()
     lease=$(sql "select lease from millrace.claim('hop')")
     [ "$(PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT sql "select millrace.complete('$lease')")" -eq 1 ]
 }
+
+@test "doctor and top work through it, and doctor says that it is there" {
+    run --separate-stderr "$MR_BIN" doctor --json
+    [ "$(jq -r '.checks[] | select(.topic == "pooler") | .verdict' <<<"$output")" = note ]
+    [ "$(jq -r '[.checks[] | select(.evidence | startswith("could not"))] | length' <<<"$output")" = 0 ]
+    run "$MR_BIN" top --interval 100ms
+    [ "$status" -eq 0 ]
+    [[ $output == *QUEUE*AVAIL* ]]
+}

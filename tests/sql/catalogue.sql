@@ -11,6 +11,7 @@ insert into t.public_function values
   ('millrace_reader',   'stats',            'millrace.stats()'),
   ('millrace_reader',   'tenant_stats',     'millrace.tenant_stats(''shared'')'),
   ('millrace_reader',   'health',           'millrace.health()'),
+  ('millrace_reader',   'doctor',           'millrace.doctor()'),
   ('millrace_reader',   'job',              'millrace.job(t.job())'),
   ('millrace_reader',   'outcome',          'millrace.outcome(t.job())'),
   ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),

@@ -53,6 +53,7 @@ select millrace.resume(:'q');
 select count(*) = 15 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
+select count(*) > 30 as passed_doctor from millrace.doctor();
 select millrace.overview() -> 'queues' @> jsonb_build_array(jsonb_build_object('queue', :'q')) as passed_overview;
 select jsonb_array_length(millrace.history(:'q', 1) -> 'points') = 6 as passed_history;
 :note
