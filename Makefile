@@ -8,7 +8,7 @@ export SANITIZE WERROR PREFIX
 export MR_BUILD := $(BUILD)
 
 .DEFAULT_GOAL := build
-.PHONY: run stop build build-tests check test soak bench lint format install clean help
+.PHONY: run stop build build-tests check test soak fuzz bench lint format install clean help
 # The targets drive parallel tools themselves.
 .NOTPARALLEL:
 
@@ -37,6 +37,10 @@ test: build-tests ## every test but the soak
 
 soak: build-tests ## the tests that run for long
 	@tests/run soak
+
+fuzz: build ## run the fuzz targets, 30 seconds each
+	@tools/deps fuzz
+	@tools/fuzz
 
 ifneq ($(wildcard bench/run),)
 bench: build-tests ## benchmarks, also of the peers; writes docs/benchmarks.md

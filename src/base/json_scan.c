@@ -15,8 +15,9 @@ struct scan {
     const char *at;
     const char *end;
     const char *why;
-    json_member_fn *on_member; // of the outermost object; or NULL
-    void *on_member_arg;
+    json_member_fn *on_member;   // of the outermost object; or NULL
+    json_element_fn *on_element; // NULL: nobody asks
+    void *on_member_arg;         // of either
     bool only_object;
 };
 
@@ -206,6 +207,20 @@ static bool scan_member(struct scan *scan, int depth)
     return true;
 }
 
+static bool scan_element(struct scan *scan, int depth)
+{
+    const char *value = scan->at;
+
+    if (!scan_value(scan, depth)) {
+        return false;
+    }
+    if (scan->on_element && depth == 1) {
+        scan->on_element(scan->on_member_arg,
+                         (struct json_slice){value, (size_t)(scan->at - value)});
+    }
+    return true;
+}
+
 // An object or an array: parts, separated by commas, up to `close`.
 static bool scan_list(struct scan *scan, char close, int depth)
 {
@@ -219,7 +234,7 @@ static bool scan_list(struct scan *scan, char close, int depth)
         return true;
     }
     for (;;) {
-        if (!(close == '}' ? scan_member(scan, depth) : scan_value(scan, depth))) {
+        if (!(close == '}' ? scan_member(scan, depth) : scan_element(scan, depth))) {
             return false;
         }
         skip_blanks(scan);
@@ -257,6 +272,9 @@ static bool scan_text(struct scan *scan)
     if (scan->only_object && peek(scan) != '{') {
         return refuse(scan, "expected an object");
     }
+    if (scan->on_element && peek(scan) != '[') {
+        return refuse(scan, "expected an array");
+    }
     if (!scan_value(scan, 0)) {
         return false;
     }
@@ -286,6 +304,14 @@ int json_each_member(struct json_slice text, json_member_fn *on_member, void *ar
                      struct mr_error *err)
 {
     struct scan scan = {.on_member = on_member, .on_member_arg = arg, .only_object = true};
+
+    return run(&scan, text, err);
+}
+
+int json_each_element(struct json_slice text, json_element_fn *on_element, void *arg,
+                      struct mr_error *err)
+{
+    struct scan scan = {.on_element = on_element, .on_member_arg = arg};
 
     return run(&scan, text, err);
 }

@@ -33,6 +33,11 @@ int json_check(struct json_slice text, struct mr_error *err);
 int json_each_member(struct json_slice text, json_member_fn *on_member, void *arg,
                      struct mr_error *err);
 
+// The same for a text that has to be an array, and calls on_element for each of its elements.
+typedef void json_element_fn(void *arg, struct json_slice value);
+int json_each_element(struct json_slice text, json_element_fn *on_element, void *arg,
+                      struct mr_error *err);
+
 struct json_slice json_slice_of(const char *text);
 bool json_slice_is(struct json_slice slice, const char *text);
 

@@ -16,7 +16,7 @@ static int print_help(const struct option_row *rows)
 {
     puts("usage: millrace serve [-c FILE] [OPTION...]\n"
          "\n"
-         "The daemon: runs the workers of a configuration file, and upkeep.\n");
+         "The daemon: runs the workers of a configuration file, upkeep, and the HTTP API.\n");
     options_help(rows, stdout);
     puts("\nSIGTERM or SIGINT ends it gracefully, the second one at once; SIGHUP reads the file\n"
          "again. Exit status: 0 done, 1 failed, 2 wrong usage. See millrace-serve(1),\n"
@@ -63,13 +63,13 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
 int cmd_serve(int argc, char **argv)
 {
     struct serve_options options = {.version = MILLRACE_VERSION};
-    const char *roles = "work,maintain";
+    const char *roles = "work,maintain,http";
     bool check = false;
     bool help = false;
     const struct option_row rows[] = {
         {"c", OPTION_STRING, &options.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
         {"config", OPTION_STRING, &options.config_path, "FILE", "the same"},
-        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain)"},
+        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http)"},
         {"dsn", OPTION_STRING, &options.dsn, "DSN", "the database (the file's; see millrace(1))"},
         {"pid-file", OPTION_STRING, &options.pid_file, "FILE", "where to write the pid (nowhere)"},
         {"check", OPTION_FLAG, &check, NULL, "check the configuration and end"},

@@ -25,6 +25,7 @@
 #include "daemon/private_server.h"
 #include "daemon/serve.h"
 #include "daemon/subprocess.h"
+#include "http/listen.h"
 
 // How often the server's log is looked after.
 #define UPKEEP_MS 60000
@@ -39,7 +40,11 @@ struct up {
     bool help;
     struct sigwatch watch;
     struct private_server *server;
-    char *dsn; // outlives the server
+    char *dsn;        // outlives the server
+    char listen[128]; // of HTTP; "": as the file says
+    bool tls;
+    char token[AUTH_TOKEN_MAX + 1];
+    char hash[AUTH_HASH_SIZE];
     pid_t daemon;
     int passed_stops;
     int passed_reloads;
@@ -50,7 +55,7 @@ static int print_help(const struct option_row *rows)
     puts("usage: millrace up [--data DIR] [-c FILE] [OPTION...]\n"
          "\n"
          "Starts a PostgreSQL server of its own, puts the schema into it and runs the daemon.\n"
-         "Prints how to connect, and runs until it is stopped.\n");
+         "Prints how to connect and where the dashboard is, and runs until it is stopped.\n");
     options_help(rows, stdout);
     puts("\nSIGTERM or SIGINT ends daemon and server gracefully, the second one ends the daemon\n"
          "at once; SIGHUP reads the file again. Exit status: 0 done, 1 failed, 2 wrong usage.\n"
@@ -80,10 +85,12 @@ static int check_usage(struct up *up, int argc, char **argv, int next, struct mr
     return serve_parse_roles(up->roles, &up->serve.roles, err);
 }
 
-// A mistake in the file is told before a server is made for it.
-static int check_config(const struct up *up, struct mr_error *err)
+// A mistake in the file is told before a server is made for it. That there is no token yet is none.
+static int check_config(struct up *up, struct mr_error *err)
 {
     struct config *config = NULL;
+    auth_hash_token("", up->hash);
+    up->serve.http_hash = up->serve.roles & SERVE_HTTP ? up->hash : NULL;
     int code = serve_load(&up->serve, &config, err);
 
     if (code) {
@@ -94,7 +101,70 @@ static int check_config(const struct up *up, struct mr_error *err)
         log_put(LEVEL_WARNING, "up.dsn", NULL, 0,
                 "%s names a database; `millrace up` uses its own instead", up->serve.config_path);
     }
+    if (config->http.given) {
+        snprintf(up->listen, sizeof(up->listen), "%s", config->http.options.listen);
+        up->tls = config->http.options.tls_key;
+    }
     config_free(config);
+    return code;
+}
+
+// ---- the address of HTTP ----
+
+// The usual port, or any that is free when somebody else has it.
+static int choose_listen(struct up *up, struct mr_error *err)
+{
+    int fd = -1;
+    int port = 0;
+
+    if (up->listen[0]) {
+        return 0;
+    }
+    int code = listen_open(HTTP_DEFAULT_LISTEN, &fd, &port, err);
+    if (code == MR_EIO) {
+        code = listen_open("127.0.0.1:0", &fd, &port, err);
+    }
+    if (code) {
+        return code;
+    }
+    snprintf(up->listen, sizeof(up->listen), "127.0.0.1:%d", port);
+    up->serve.http_listen = up->listen;
+    up->serve.http_fd = fd; // held until the daemon has it: nobody gets in between
+    return 0;
+}
+
+// Where a browser on this machine finds it: every address is also the local one.
+static const char *local_address(const char *listen)
+{
+    static char text[32];
+    const char *colon = strrchr(listen, ':');
+
+    if (!str_starts(listen, "0.0.0.0:") && !str_starts(listen, "[::]:")) {
+        return listen;
+    }
+    snprintf(text, sizeof(text), "127.0.0.1%s", colon);
+    return text;
+}
+
+// The token is in the fragment, which no browser sends.
+static int publish_url(struct up *up, struct mr_error *err)
+{
+    char url[AUTH_TOKEN_MAX + 256];
+
+    if (!(up->serve.roles & SERVE_HTTP)) {
+        return private_server_publish_url(up->server, NULL, err);
+    }
+    int code = private_server_token(up->server, up->token, up->hash, err);
+    code = code ? code : choose_listen(up, err);
+    if (code) {
+        return code;
+    }
+    snprintf(url, sizeof(url), "%s://%s/#token=%s", up->tls ? "https" : "http",
+             local_address(up->listen), up->token);
+    code = private_server_publish_url(up->server, url, err);
+    if (code == 0) {
+        printf("export MILLRACE_URL='%s'\n", url);
+    }
     return code;
 }
 
@@ -140,6 +210,7 @@ static int prepare(struct up *up, struct mr_error *err)
     up->serve.dsn = up->dsn;
     int code = migrate(up, err);
     code = code ? code : set_environment(up, err);
+    code = code ? code : publish_url(up, err);
     code = code ? code : private_server_publish(up->server, err);
     if (code == 0) {
         // a URI without quotes in it
@@ -177,6 +248,9 @@ static int start_daemon(struct up *up, struct mr_error *err)
         int status = run_daemon(up, parent);
         free(up->dsn);
         exit(status);
+    }
+    if (up->serve.http_fd) {
+        close(up->serve.http_fd);
     }
     return up->daemon < 0
                ? mr_error_set(err, MR_EIO, "cannot start the daemon: %s", strerror(errno))
@@ -273,14 +347,14 @@ static int run(struct up *up, int *ret_status, struct mr_error *err)
 
 int cmd_up(int argc, char **argv)
 {
-    struct up up = {.roles = "work,maintain", .serve.version = MILLRACE_VERSION};
+    struct up up = {.roles = "work,maintain,http", .serve.version = MILLRACE_VERSION};
     const struct option_row rows[] = {
         {"data", OPTION_STRING, &up.server_options.dir, "DIR",
          "where the server lives (~/.local/share/millrace; root: /var/lib/millrace)"},
         {"c", OPTION_STRING, &up.serve.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
         {"config", OPTION_STRING, &up.serve.config_path, "FILE", "the same"},
         {"port", OPTION_NUMBER, &up.port, "NUMBER", "the server's on 127.0.0.1 (a free one)"},
-        {"roles", OPTION_STRING, &up.roles, "LIST", "what the daemon does (work,maintain)"},
+        {"roles", OPTION_STRING, &up.roles, "LIST", "what the daemon does (work,maintain,http)"},
         {"help", OPTION_FLAG, &up.help, NULL, "show this"},
         {0},
     };

@@ -107,6 +107,7 @@ command_fn cmd_resume;
 command_fn cmd_retry;
 command_fn cmd_serve;
 command_fn cmd_status;
+command_fn cmd_token;
 command_fn cmd_top;
 command_fn cmd_up;
 command_fn cmd_wait;

@@ -83,6 +83,156 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_OUTCOME] = {"mr_outcome",
                       "select o.status, o.result, o.failure from millrace.outcome($1::bigint) o", 1,
                       false, false},
+    [CALL_API_ENQUEUE_ONCE] =
+        {"mr_api_enqueue_once",
+         "select case when $3::boolean then jsonb_build_object('id', e -> 'ids' -> 0)"
+         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb) e",
+         3, false, false},
+    [CALL_API_JOB] = {"mr_api_job", "select millrace.job($1::bigint)", 1, false, false},
+    [CALL_API_JOB_BY_REF] = {"mr_api_job_by_ref", "select millrace.job_by_ref($1, $2)", 2, false,
+                             false},
+    [CALL_API_LIST_JOBS] = {"mr_api_list_jobs", "select millrace.list_jobs($1::jsonb)", 1, false,
+                            false},
+    [CALL_API_CANCEL] = {"mr_api_cancel",
+                         "select jsonb_build_object('status', millrace.cancel($1::bigint, $2))", 2,
+                         false, false},
+    [CALL_API_PAUSE_JOB] = {"mr_api_pause_job",
+                            "select jsonb_build_object('id', $1::bigint) from"
+                            " millrace.pause_job($1::bigint)",
+                            1, false, false},
+    [CALL_API_RESUME_JOB] = {"mr_api_resume_job",
+                             "select jsonb_build_object('id', $1::bigint) from"
+                             " millrace.resume_job($1::bigint)",
+                             1, false, false},
+    [CALL_API_RUN_NOW] = {"mr_api_run_now",
+                          "select jsonb_build_object('id', $1::bigint) from"
+                          " millrace.run_now($1::bigint)",
+                          1, false, false},
+    [CALL_API_CHANGE_JOB] = {"mr_api_change_job",
+                             "select jsonb_build_object('id', $1::bigint) from"
+                             " millrace.change_job($1::bigint, $2::jsonb)",
+                             2, false, false},
+    [CALL_API_OUTCOME] = {"mr_api_outcome",
+                          "select to_jsonb(o), o.status from millrace.outcome($1::bigint) o", 1,
+                          false, false},
+    [CALL_API_OVERVIEW] = {"mr_api_overview", "select millrace.overview()", 0, false, false},
+    [CALL_API_HISTORY] = {"mr_api_history", "select millrace.history($1, coalesce($2::int, 60))", 2,
+                          false, false},
+    [CALL_API_QUEUES] = {"mr_api_queues",
+                         "select jsonb_build_object('queues', millrace.overview() -> 'queues')", 0,
+                         false, false},
+    [CALL_API_QUEUE_STORY] = {"mr_api_queue_story", "select millrace.queue_story($1)", 1, false,
+                              false},
+    [CALL_API_CHANGE_QUEUE] =
+        {"mr_api_change_queue",
+         "select jsonb_build_object('queue', $1::text), case when $2::jsonb is"
+         " not null then millrace.set_queue($1, $2::jsonb) end, case $3::boolean"
+         " when true then millrace.pause($1) when false then millrace.resume($1)"
+         " end",
+         3, false, false},
+    [CALL_API_DROP_QUEUE] = {"mr_api_drop_queue",
+                             "select jsonb_build_object('queue', $1::text) from"
+                             " millrace.drop_queue($1)",
+                             1, false, false},
+    [CALL_API_PURGE] = {"mr_api_purge", "select jsonb_build_object('purged', millrace.purge($1))",
+                        1, false, false},
+    [CALL_API_CLAIM] = {"mr_api_claim",
+                        "select c, c ->> 'lease' from millrace.claim_json($1, $2,"
+                        " coalesce($3::int, 1), $4::interval, coalesce($5::boolean, true)) c",
+                        5, false, true},
+    [CALL_API_COMPLETE] = {"mr_api_complete",
+                           "select jsonb_build_object('completed', millrace.complete($1,"
+                           " $2::bigint[], $3::jsonb))",
+                           3, false, false},
+    [CALL_API_FAIL] = {"mr_api_fail",
+                       "select jsonb_build_object('status', millrace.fail($1, $2::bigint, $3,"
+                       " $4::interval, coalesce($5::boolean, true), decode($6, 'base64')))",
+                       6, false, false},
+    [CALL_API_REQUEUE] =
+        {"mr_api_requeue",
+         "select jsonb_build_object('id', millrace.requeue($1, $2::bigint,"
+         " coalesce($3::jsonb, '{}'), decode($4, 'base64'), decode($5, 'base64'), coalesce($6::text[],"
+         " '{}')))",
+         6, false, false},
+    [CALL_API_RELEASE] = {"mr_api_release",
+                          "select jsonb_build_object('released', millrace.release($1,"
+                          " $2::bigint[]))",
+                          2, false, false},
+    [CALL_API_HEARTBEAT] =
+        {"mr_api_heartbeat",
+         "select jsonb_build_object('lease_until', h.lease_until, 'cancelled',"
+         " coalesce(h.cancelled, '{}')) from millrace.heartbeat($1, $2::interval)"
+         " h",
+         2, false, false},
+    [CALL_API_FINISH] = {"mr_api_finish",
+                         "select jsonb_build_object('finished', millrace.finish($1, $2::jsonb))", 2,
+                         false, false},
+    [CALL_API_PROGRESS] = {"mr_api_progress",
+                           "select jsonb_build_object('id', $2::bigint) from millrace.progress($1,"
+                           " $2::bigint, $3::double precision, $4)",
+                           4, false, true},
+    [CALL_API_LIST_DEAD] = {"mr_api_list_dead", "select millrace.list_dead($1::jsonb)", 1, false,
+                            false},
+    [CALL_API_DEAD_GROUPS] = {"mr_api_dead_groups", "select millrace.dead_groups($1)", 1, false,
+                              false},
+    [CALL_API_REPLAY] = {"mr_api_replay",
+                         "select jsonb_build_object('replayed', 1, 'id',"
+                         " millrace.replay($1::bigint))",
+                         1, false, false},
+    [CALL_API_REPLAY_ALL] = {"mr_api_replay_all",
+                             "select jsonb_build_object('replayed', millrace.replay_all($1, $2, $3,"
+                             " $4::int))",
+                             4, false, false},
+    [CALL_API_PURGE_DEAD] = {"mr_api_purge_dead",
+                             "select jsonb_build_object('purged', millrace.purge_dead($1,"
+                             " $2::interval))",
+                             2, false, false},
+    [CALL_API_LIST_SCHEDULES] = {"mr_api_list_schedules", "select millrace.list_schedules()", 0,
+                                 false, false},
+    [CALL_API_SCHEDULE] = {"mr_api_schedule",
+                           "select jsonb_build_object('name', $1::text) from millrace.schedule($1,"
+                           " $2, $3, coalesce($4::jsonb, '{}'), coalesce($5, 'default'),"
+                           " coalesce($6, 'UTC'), coalesce($7, 'last'), coalesce($8::boolean,"
+                           " true), coalesce($9::int, 50))",
+                           9, false, false},
+    [CALL_API_UNSCHEDULE] = {"mr_api_unschedule",
+                             "select jsonb_build_object('name', $1::text) from"
+                             " millrace.unschedule($1)",
+                             1, false, false},
+    [CALL_API_SCHEDULE_RUN] = {"mr_api_schedule_run",
+                               "select jsonb_build_object('id', millrace.schedule_run($1))", 1,
+                               false, false},
+    [CALL_API_SCHEDULE_ENABLE] = {"mr_api_schedule_enable",
+                                  "select jsonb_build_object('name', $1::text) from"
+                                  " millrace.schedule_enable($1)",
+                                  1, false, false},
+    [CALL_API_SCHEDULE_DISABLE] = {"mr_api_schedule_disable",
+                                   "select jsonb_build_object('name', $1::text) from"
+                                   " millrace.schedule_disable($1)",
+                                   1, false, false},
+    [CALL_API_LIST_BATCHES] = {"mr_api_list_batches", "select millrace.list_batches($1::jsonb)", 1,
+                               false, false},
+    [CALL_API_BATCH] = {"mr_api_batch", "select millrace.batch($1::bigint)", 1, false, false},
+    [CALL_API_BATCH_BEGIN] = {"mr_api_batch_begin",
+                              "select jsonb_build_object('id', millrace.batch_begin($1::jsonb,"
+                              " $2::jsonb, $3, $4::jsonb))",
+                              4, false, false},
+    [CALL_API_BATCH_ADD] = {"mr_api_batch_add",
+                            "select jsonb_build_object('ids', coalesce(jsonb_agg(i), '[]')) from"
+                            " millrace.batch_add($1::bigint, $2::jsonb) i",
+                            2, false, false},
+    [CALL_API_BATCH_SEAL] = {"mr_api_batch_seal",
+                             "select jsonb_build_object('id', $1::bigint) from"
+                             " millrace.batch_seal($1::bigint)",
+                             1, false, false},
+    [CALL_API_LIST_WORKERS] = {"mr_api_list_workers", "select millrace.list_workers()", 0, false,
+                               false},
+    [CALL_API_SYSTEM] = {"mr_api_system", "select millrace.system()", 0, false, false},
+    [CALL_API_DOCTOR] = {"mr_api_doctor",
+                         "select jsonb_build_object('checks', coalesce(jsonb_agg(to_jsonb(d)),"
+                         " '[]')) from millrace.doctor() d",
+                         0, false, false},
+    [CALL_API_METRICS] = {"mr_api_metrics", "select millrace.metrics()", 0, false, false},
 };
 
 void call_init(struct call *call, enum call_kind kind)
@@ -129,6 +279,14 @@ void call_text(struct call *call, const char *text)
     }
     int at = begin(call, 0);
     buf_puts(&call->store, text);
+    end(call, at);
+}
+
+void call_text_sized(struct call *call, const char *text, size_t size)
+{
+    int at = begin(call, 0);
+
+    buf_add(&call->store, text, size);
     end(call, at);
 }
 

@@ -39,6 +39,52 @@ enum call_kind {
     CALL_DEPTH,
     CALL_JOB,
     CALL_OUTCOME,
+    // the HTTP API: the first column is the body of the answer
+    CALL_API_ENQUEUE_ONCE,
+    CALL_API_JOB,
+    CALL_API_JOB_BY_REF,
+    CALL_API_LIST_JOBS,
+    CALL_API_CANCEL,
+    CALL_API_PAUSE_JOB,
+    CALL_API_RESUME_JOB,
+    CALL_API_RUN_NOW,
+    CALL_API_CHANGE_JOB,
+    CALL_API_OUTCOME,
+    CALL_API_OVERVIEW,
+    CALL_API_HISTORY,
+    CALL_API_QUEUES,
+    CALL_API_QUEUE_STORY,
+    CALL_API_CHANGE_QUEUE,
+    CALL_API_DROP_QUEUE,
+    CALL_API_PURGE,
+    CALL_API_CLAIM, // the second column is the lease
+    CALL_API_COMPLETE,
+    CALL_API_FAIL,
+    CALL_API_REQUEUE,
+    CALL_API_RELEASE,
+    CALL_API_HEARTBEAT,
+    CALL_API_FINISH,
+    CALL_API_PROGRESS,
+    CALL_API_LIST_DEAD,
+    CALL_API_DEAD_GROUPS,
+    CALL_API_REPLAY,
+    CALL_API_REPLAY_ALL,
+    CALL_API_PURGE_DEAD,
+    CALL_API_LIST_SCHEDULES,
+    CALL_API_SCHEDULE,
+    CALL_API_UNSCHEDULE,
+    CALL_API_SCHEDULE_RUN,
+    CALL_API_SCHEDULE_ENABLE,
+    CALL_API_SCHEDULE_DISABLE,
+    CALL_API_LIST_BATCHES,
+    CALL_API_BATCH,
+    CALL_API_BATCH_BEGIN,
+    CALL_API_BATCH_ADD,
+    CALL_API_BATCH_SEAL,
+    CALL_API_LIST_WORKERS,
+    CALL_API_SYSTEM,
+    CALL_API_DOCTOR,
+    CALL_API_METRICS,
     CALL_KINDS,
 };
 
@@ -73,7 +119,8 @@ void call_done(struct call *call);
 
 // The next parameter.
 void call_null(struct call *call);
-void call_text(struct call *call, const char *text); // NULL: null
+void call_text(struct call *call, const char *text);                    // NULL: null
+void call_text_sized(struct call *call, const char *text, size_t size); // without a zero byte in it
 void call_number(struct call *call, int64_t number);
 void call_real(struct call *call, double number);
 void call_bool(struct call *call, bool value);

@@ -41,9 +41,10 @@ struct worker;
 struct held_job {
     const mr_claimed_job *job;
     void *user;
-    bool dropped;   // the outcome will not be written; see drop below
-    bool cancelled; // somebody cancelled it; see cancel below
-    bool settled;   // the worker's, like what follows
+    bool dropped;       // the outcome will not be written; see drop below
+    bool cancelled;     // somebody cancelled it; see cancel below
+    int64_t started_us; // clock_us(), of whoever started it
+    bool settled;       // the worker's, like what follows
     struct lease *lease;
     struct report *report; // of progress; NULL: it has made none
 };

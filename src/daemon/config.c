@@ -55,6 +55,9 @@ void config_free(struct config *config)
     free(config->queues);
     free(config->retries);
     free(config->schedules);
+    free(config->http.tokens);
+    free(config->http.aliases);
+    free(config->http.hosts);
     free(config);
 }
 
@@ -171,6 +174,99 @@ static void take_schedule(struct config *config, cfg_t *section, struct config_s
     ret->priority = (int)number_of(section, "priority", DEFAULT_PRIORITY);
 }
 
+// ---- http ----
+
+void config_http_init(struct config_http *http)
+{
+    *http = (struct config_http){.options = {
+                                     .listen = HTTP_DEFAULT_LISTEN,
+                                     .max_connections = HTTP_DEFAULT_CONNECTIONS,
+                                     .max_body = HTTP_DEFAULT_MAX_BODY,
+                                     .idle_ms = HTTP_DEFAULT_IDLE_MS,
+                                 }};
+}
+
+static void add_token(struct config *config, const char *name, const char *role, const char *hash)
+{
+    struct config_http *http = &config->http;
+    size_t count = http->options.token_count;
+    struct auth_token *tokens = realloc(http->tokens, (count + 1) * sizeof(*tokens));
+
+    if (!tokens) {
+        config->broken = true;
+        return;
+    }
+    tokens[count] = (struct auth_token){.name = keep(config, name)};
+    auth_parse_role(role, &tokens[count].rights);
+    auth_parse_hash(hash, tokens[count].hash);
+    http->options.tokens = http->tokens = tokens;
+    http->options.token_count++;
+}
+
+int config_add_token(struct config *config, const char *name, const char *role, const char *hash,
+                     struct mr_error *err)
+{
+    add_token(config, name, role, hash);
+    return config->broken ? mr_error_set(err, MR_ENOMEM, "out of memory") : 0;
+}
+
+static void take_aliases(struct config *config, cfg_t *section)
+{
+    struct config_http *http = &config->http;
+    unsigned count = cfg_size(section, "alias");
+
+    http->aliases = calloc(count + 1, sizeof(*http->aliases));
+    config->broken = config->broken || !http->aliases;
+    for (unsigned i = 0; http->aliases && i < count; i++) {
+        cfg_t *alias = cfg_getnsec(section, "alias", i);
+        http->aliases[i] = (struct http_alias){
+            .name = keep(config, cfg_title(alias)),
+            .metric = text_of(config, alias, "metric"),
+            .queue = text_of(config, alias, "queue"),
+        };
+    }
+    http->options.aliases = http->aliases;
+    http->options.alias_count = http->aliases ? count : 0;
+}
+
+static void take_hosts(struct config *config, cfg_t *section)
+{
+    struct config_http *http = &config->http;
+    unsigned count = cfg_size(section, "hosts");
+
+    http->hosts = calloc(count + 1, sizeof(*http->hosts));
+    config->broken = config->broken || !http->hosts;
+    for (unsigned i = 0; http->hosts && i < count; i++) {
+        http->hosts[i] = keep(config, cfg_getnstr(section, "hosts", i));
+    }
+    http->options.hosts = http->hosts;
+}
+
+static void take_http(struct config *config, cfg_t *cfg)
+{
+    struct http_options *options = &config->http.options;
+
+    config_http_init(&config->http);
+    if (!cfg_size(cfg, "http")) {
+        return;
+    }
+    cfg_t *section = cfg_getsec(cfg, "http");
+    const char *listen = text_of(config, section, "listen");
+    config->http.given = true;
+    options->listen = listen ? listen : options->listen;
+    options->tls_cert = text_of(config, section, "tls_cert");
+    options->tls_key = text_of(config, section, "tls_key");
+    options->max_connections = number_of(section, "max_connections", options->max_connections);
+    options->max_body = number_of(section, "max_body", options->max_body);
+    options->idle_ms = number_of(section, "idle", options->idle_ms);
+    take_hosts(config, section);
+    take_aliases(config, section);
+    for (unsigned i = 0; i < cfg_size(section, "token"); i++) {
+        cfg_t *token = cfg_getnsec(section, "token", i);
+        add_token(config, cfg_title(token), cfg_getstr(token, "role"), cfg_getstr(token, "hash"));
+    }
+}
+
 // An array of one entry a section, at least one so that it is never NULL.
 static void *make_array(struct config *config, cfg_t *cfg, const char *section, size_t size,
                         size_t *ret_count)
@@ -220,6 +316,7 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
     config->log_level = (enum log_level)cfg_getint(cfg, "log_level");
     config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);
     take_sections(config, cfg);
+    take_http(config, cfg);
     if (config->broken) {
         config_free(config);
         return mr_error_set(err, MR_ENOMEM, "out of memory");

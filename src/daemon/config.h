@@ -15,6 +15,7 @@
 #include "daemon/station.h"
 #include "handler/breaker.h"
 #include "handler/handler.h"
+#include "http/http.h"
 
 // worker NAME { queue, exec | run | http | sql | plugin, dsn, concurrency, batch, batch_wait,
 //               lease, poll, timeout, grace, per_batch, pooler, secret, breaker { failures,
@@ -73,6 +74,16 @@ struct config_schedule {
     int priority;
 };
 
+// http { listen, hosts, tls_cert, tls_key, max_connections, max_body, idle, token NAME { role,
+//        hash }, alias NAME { metric, queue } }
+struct config_http {
+    bool given;                  // the file has the section
+    struct http_options options; // without what the daemon adds: dsn, version
+    struct auth_token *tokens;
+    struct http_alias *aliases;
+    const char **hosts;
+};
+
 struct config {
     const char *dsn; // NULL: not given
     bool pooler;
@@ -87,6 +98,7 @@ struct config {
     size_t retry_count;
     struct config_schedule *schedules;
     size_t schedule_count;
+    struct config_http http;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
 };
@@ -95,6 +107,12 @@ struct config {
 // `FILE:LINE: what`, the hint names the nearest valid key; MR_EIO, MR_ENOMEM.
 int config_load(const char *path, struct config **ret, struct mr_error *err);
 void config_free(struct config *config);
+
+// Adds a token to those of the file. Fails with MR_ENOMEM.
+int config_add_token(struct config *config, const char *name, const char *role, const char *hash,
+                     struct mr_error *err);
+// What the HTTP part has when there is no section.
+void config_http_init(struct config_http *http);
 
 // Limits of names and of a worker's numbers.
 #define CONFIG_NAME_MAX        200

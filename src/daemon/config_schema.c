@@ -15,6 +15,9 @@
 #include "base/str.h"
 #include "daemon/config.h"
 #include "daemon/config_parts.h"
+#include "http/http.h"
+#include "http/listen.h"
+#include "http/metrics.h"
 
 #define HINT_DISTANCE 3
 
@@ -23,6 +26,7 @@ static _Thread_local struct {
     const char *path;
     struct mr_error *err; // of the first complaint
     int code;
+    bool http; // the section was read
 } reading;
 
 // ---- complaints ----
@@ -48,7 +52,7 @@ static void hint(const char *text)
 // ---- unknown keys ----
 
 // What interface and database know and this version does not do yet.
-static const char *const later_sections[] = {"http", "token", "bridge", NULL};
+static const char *const later_sections[] = {"bridge", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -188,6 +192,8 @@ static const struct {
     {"failures", NULL, 0, INT32_MAX},
     {"max_attempts", NULL, 1, 32000},
     {"priority", NULL, 0, 99},
+    {"max_connections", NULL, 10, 1000000},
+    {"max_body", NULL, 1024, INT64_C(1) << 30},
     {NULL, NULL, 1, INT64_C(1000000000000)},
 };
 
@@ -366,6 +372,23 @@ static cfg_opt_t schedule_keys[] = {
     WORD("catch_up"), NUMBER("priority"), FLAG("active"), CFG_END(),
 };
 
+static cfg_opt_t token_keys[] = {WORD("role"), TEXT("hash"), CFG_END()};
+
+static cfg_opt_t alias_keys[] = {WORD("metric"), TEXT("queue"), CFG_END()};
+
+static cfg_opt_t http_keys[] = {
+    TEXT("listen"),
+    CFG_STR_LIST("hosts", NULL, CFGF_NODEFAULT),
+    TEXT("tls_cert"),
+    TEXT("tls_key"),
+    NUMBER("max_connections"),
+    NUMBER("max_body"),
+    DURATION("idle"),
+    SECTION("token", token_keys),
+    SECTION("alias", alias_keys),
+    CFG_END(),
+};
+
 static cfg_opt_t file_keys[] = {
     TEXT("dsn"),
     FLAG("pooler"),
@@ -376,6 +399,7 @@ static cfg_opt_t file_keys[] = {
     SECTION("queue", queue_keys),
     SECTION("retry", retry_keys),
     SECTION("schedule", schedule_keys),
+    CFG_SEC("http", http_keys, CFGF_NODEFAULT),
     CFG_END(),
 };
 
@@ -462,6 +486,93 @@ static int check_schedule(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
+static int check_token(cfg_t *token)
+{
+    unsigned char hash[SHA256_SIZE];
+    unsigned rights = 0;
+    const char *role = cfg_size(token, "role") ? cfg_getstr(token, "role") : NULL;
+    const char *text = cfg_size(token, "hash") ? cfg_getstr(token, "hash") : NULL;
+
+    if (check_title(token)) {
+        return -1;
+    }
+    if (!role || !auth_parse_role(role, &rights)) {
+        REFUSE(token, "token %s has no role that is known", token->title);
+        hint("Write role = \"reader\", \"producer\", \"worker\" or \"admin\".");
+        return -1;
+    }
+    if (!text || !auth_parse_hash(text, hash)) {
+        REFUSE(token, "token %s has no hash", token->title);
+        hint("`millrace token` makes a token and prints hash = \"sha256:...\" for it.");
+        return -1;
+    }
+    return 0;
+}
+
+// As Prometheus has it.
+static bool is_metric_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:";
+    static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789";
+
+    return strspn(name, letters) > 0 && strspn(name, rest) == strlen(name);
+}
+
+static int check_alias(cfg_t *alias)
+{
+    if (check_title(alias)) {
+        return -1;
+    }
+    if (!is_metric_name(alias->title)) {
+        REFUSE(alias, "alias %s is no name for a metric", alias->title);
+        hint("Use letters, digits and underscores.");
+        return -1;
+    }
+    if (!cfg_size(alias, "metric") || !metrics_has_alias(cfg_getstr(alias, "metric"))) {
+        REFUSE(alias, "alias %s has no metric of a queue", alias->title);
+        hint("Write metric = \"millrace_queue_depth\", for example; see docs/metrics.md.");
+        return -1;
+    }
+    if (!cfg_size(alias, "queue")) {
+        REFUSE(alias, "alias %s has no queue", alias->title);
+        hint("Add queue = \"NAME\".");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_http_keys(cfg_t *section)
+{
+    if (cfg_size(section, "listen") && !listen_is_address(cfg_getstr(section, "listen"))) {
+        REFUSE(section, "wrong value for \"listen\": \"%s\"", cfg_getstr(section, "listen"));
+        hint("Write ADDRESS:PORT, \"127.0.0.1:7070\" or \"[::1]:7070\".");
+        return -1;
+    }
+    if (cfg_size(section, "tls_cert") != cfg_size(section, "tls_key")) {
+        REFUSE(section, "tls_cert and tls_key go together");
+        hint("Give both files, or none.");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_http(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+    int bad =
+        reading.http ? REFUSE(section, "there are two http sections") : check_http_keys(section);
+
+    (void)cfg;
+    reading.http = true;
+    for (unsigned i = 0; !bad && i < cfg_size(section, "token"); i++) {
+        bad = check_token(cfg_getnsec(section, "token", i));
+    }
+    for (unsigned i = 0; !bad && i < cfg_size(section, "alias"); i++) {
+        bad = check_alias(cfg_getnsec(section, "alias", i));
+    }
+    return bad;
+}
+
 static int check_named(cfg_t *cfg, cfg_opt_t *opt)
 {
     (void)cfg;
@@ -475,6 +586,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     reading.path = path;
     reading.err = err ? err : &ignored;
     reading.code = 0;
+    reading.http = false;
     fill_queue_keys();
     cfg_t *cfg = cfg_init(file_keys, CFGF_NONE);
     if (!cfg) {
@@ -485,6 +597,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "queue", check_named);
     cfg_set_validate_func(cfg, "retry", check_named);
     cfg_set_validate_func(cfg, "schedule", check_schedule);
+    cfg_set_validate_func(cfg, "http", check_http);
     if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
         if (!reading.code) {
             reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "daemon/station.h"
@@ -24,6 +25,7 @@ struct member {
 };
 
 struct crew {
+    struct tally *tally; // or NULL
     uv_loop_t *loop;
     struct crew_hooks hooks;
     const struct config *config;
@@ -159,6 +161,7 @@ static int member_start(struct member *member, const struct config *config, stru
     char name[CONFIG_WORKER_NAME_SIZE];
 
     config_worker_station(member->worker, config, name, &options);
+    options.tally = member->crew->tally;
     int code = station_new(&options, member->crew->loop, &member->station, err);
     if (code) {
         mr_error_prefix(err, "worker %s", member->worker->name);
@@ -196,8 +199,8 @@ static int member_new(struct crew *crew, const struct config *config,
 
 // ---- the crew ----
 
-int crew_new(uv_loop_t *loop, const struct crew_hooks *hooks, struct crew **ret,
-             struct mr_error *err)
+int crew_new(uv_loop_t *loop, const struct crew_hooks *hooks, struct tally *tally,
+             struct crew **ret, struct mr_error *err)
 {
     struct crew *crew = calloc(1, sizeof(*crew));
 
@@ -206,6 +209,7 @@ int crew_new(uv_loop_t *loop, const struct crew_hooks *hooks, struct crew **ret,
     }
     crew->loop = loop;
     crew->hooks = *hooks;
+    crew->tally = tally;
     *ret = crew;
     return 0;
 }
@@ -351,6 +355,41 @@ void crew_counts(const struct crew *crew, mr_worker_counts *ret)
         if (member->station) {
             station_counts(member->station, &counts);
             add_counts(ret, &counts);
+        }
+    }
+}
+
+static void add_reason(struct buf *out, const char *worker, const char *why)
+{
+    char text[CONFIG_NAME_MAX + 64];
+
+    snprintf(text, sizeof(text), "worker %.200s: %s", worker, why);
+    buf_puts(out, out->len ? "," : "");
+    json_add_string(out, text);
+}
+
+void crew_reasons(const struct crew *crew, struct buf *out)
+{
+    for (const struct member *member = crew->members; member; member = member->next) {
+        if (!member->worker) {
+            continue; // it leaves
+        }
+        if (!member->station) {
+            add_reason(out, member->worker->name, "has failed and is started again soon");
+        } else if (!station_healthy(member->station)) {
+            add_reason(out, member->worker->name, "no answer of the database");
+        } else if (station_breaker(member->station) != BREAKER_CLOSED) {
+            add_reason(out, member->worker->name, "its breaker is open");
+        }
+    }
+}
+
+void crew_breakers(const struct crew *crew, void (*each)(void *arg, const char *worker, bool open),
+                   void *arg)
+{
+    for (const struct member *member = crew->members; member; member = member->next) {
+        if (member->worker && member->station) {
+            each(arg, member->worker->name, station_breaker(member->station) != BREAKER_CLOSED);
         }
     }
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "daemon/config.h"
+#include "http/tally.h"
 
 struct crew;
 
@@ -25,9 +26,9 @@ struct crew_hooks {
 // A worker that gave up (no schema, no privilege) is started again after this time.
 #define CREW_RESTART_MS 5000
 
-// An empty crew. Fails with MR_ENOMEM.
-int crew_new(uv_loop_t *loop, const struct crew_hooks *hooks, struct crew **ret,
-             struct mr_error *err);
+// An empty crew, whose jobs are counted in `tally`, which may be NULL. Fails with MR_ENOMEM.
+int crew_new(uv_loop_t *loop, const struct crew_hooks *hooks, struct tally *tally,
+             struct crew **ret, struct mr_error *err);
 // Nobody may be left.
 void crew_free(struct crew *crew);
 
@@ -45,5 +46,11 @@ size_t crew_size(const struct crew *crew);
 bool crew_connected(const struct crew *crew);
 // What all of them did, those that have ended included.
 void crew_counts(const struct crew *crew, mr_worker_counts *ret);
+
+// Appends, as texts of JSON with commas between, why workers cannot do their work.
+void crew_reasons(const struct crew *crew, struct buf *out);
+// Whether the breaker of each worker is open.
+void crew_breakers(const struct crew *crew, void (*each)(void *arg, const char *worker, bool open),
+                   void *arg);
 
 #endif

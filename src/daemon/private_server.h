@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "daemon/sigwatch.h"
+#include "http/auth.h"
 
 struct private_server;
 
@@ -50,6 +51,15 @@ int private_server_port(const struct private_server *server);
 
 // Writes the dsn to the directory: from here on scripts find a server that is ready for them.
 int private_server_publish(const struct private_server *server, struct mr_error *err);
+
+// The token for the HTTP API, made when there is none yet; it stays in the directory, readable by
+// its owner only.
+int private_server_token(const struct private_server *server, char ret_token[AUTH_TOKEN_MAX + 1],
+                         char ret_hash[AUTH_HASH_SIZE], struct mr_error *err);
+// Writes the address of the dashboard, with the token, to the directory; NULL removes it. Before
+// private_server_publish().
+int private_server_publish_url(const struct private_server *server, const char *url,
+                               struct mr_error *err);
 
 // Its process; 0 when there is none.
 pid_t private_server_pid(const struct private_server *server);

@@ -22,6 +22,7 @@
 #include "daemon/pid_file.h"
 #include "daemon/settings.h"
 #include "daemon/signals.h"
+#include "http/http.h"
 
 #define DEFAULT_MAINTAIN_MS 1000
 #define COUNT_OF(array)     (sizeof(array) / sizeof((array)[0]))
@@ -35,6 +36,8 @@ struct serve {
     struct crew *crew;
     struct maintain *maintain; // NULL: not a role, or ended
     struct settings *settings; // NULL: nothing to apply, or applied
+    struct http *http;         // NULL: not a role, or ended
+    struct tally tally;
     bool crew_ended;
     bool maintained; // upkeep has connected
     bool ready;
@@ -52,7 +55,7 @@ static const struct {
 } roles[] = {
     {"work", SERVE_WORK},
     {"maintain", SERVE_MAINTAIN},
-    {"http", 0},
+    {"http", SERVE_HTTP},
     {"bridge", 0},
 };
 
@@ -103,11 +106,20 @@ int serve_parse_roles(const char *text, unsigned *ret, struct mr_error *err)
     }
 }
 
-static const char *role_names(unsigned which)
+// The roles as they are written, in a buffer of ROLE_NAMES_SIZE.
+#define ROLE_NAMES_SIZE 64
+static const char *role_names(unsigned which, char ret[ROLE_NAMES_SIZE])
 {
-    return which == (SERVE_WORK | SERVE_MAINTAIN) ? "work,maintain"
-           : which == SERVE_WORK                  ? "work"
-                                                  : "maintain";
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        if (which & roles[i].role) {
+            used += (size_t)snprintf(ret + used, ROLE_NAMES_SIZE - used, "%s%s", used ? "," : "",
+                                     roles[i].name);
+        }
+    }
+    return ret;
 }
 
 // ---- the configuration ----
@@ -119,8 +131,37 @@ static struct config *no_file(void)
     if (config) {
         config->maintain_ms = DEFAULT_MAINTAIN_MS;
         config->log_level = LEVEL_INFO;
+        config_http_init(&config->http);
     }
     return config;
+}
+
+// HTTP is served where the file has a section for it, or `millrace up` wants it.
+static bool serves_http(const struct serve_options *options, const struct config *config)
+{
+    return (options->roles & SERVE_HTTP) && (config->http.given || options->http_hash);
+}
+
+static int complete_http(const struct serve_options *options, struct config *config,
+                         struct mr_error *err)
+{
+    struct http_options *http = &config->http.options;
+
+    if (!config->http.given && options->http_listen) {
+        http->listen = options->http_listen;
+        http->listen_fd = options->http_fd;
+    }
+    http->version = options->version;
+    if (options->http_hash) {
+        return config_add_token(config, "up", "admin", options->http_hash, err);
+    }
+    if (serves_http(options, config) ? http->token_count == 0 : options->roles == SERVE_HTTP) {
+        mr_error_set(err, MR_ECONFIG, "http has no token");
+        mr_error_hint(err, "Nobody could ask anything. `millrace token` makes one, and prints what "
+                           "goes into the http section.");
+        return MR_ECONFIG;
+    }
+    return 0;
 }
 
 int serve_load(const struct serve_options *options, struct config **ret, struct mr_error *err)
@@ -145,6 +186,11 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
     if (!str_empty(options->dsn)) {
         config->dsn = options->dsn;
     }
+    code = complete_http(options, config, err);
+    if (code) {
+        config_free(config);
+        return code;
+    }
     *ret = config;
     return 0;
 }
@@ -153,9 +199,10 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
 
 static void log_start(const struct serve *serve)
 {
+    char names[ROLE_NAMES_SIZE];
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("version", serve->options->version),
-        LOG_TEXT_FIELD("roles", role_names(serve->options->roles)),
+        LOG_TEXT_FIELD("roles", role_names(serve->options->roles, names)),
         LOG_TEXT_FIELD("config", serve->options->config_path),
         LOG_NUMBER_FIELD("workers", (int64_t)crew_size(serve->crew)),
         LOG_NUMBER_FIELD("pid", getpid()),
@@ -198,7 +245,7 @@ static void check_ready(void *arg)
     struct serve *serve = arg;
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
-        (serve->maintain && !serve->maintained)) {
+        (serve->maintain && !serve->maintained) || (serve->http && !http_connected(serve->http))) {
         return;
     }
     serve->ready = true;
@@ -267,6 +314,92 @@ static void stop_maintain(struct serve *serve)
     }
 }
 
+// ---- http ----
+
+static void on_http_connected(void *arg)
+{
+    check_ready(arg);
+}
+
+static void on_reasons(void *arg, struct buf *out)
+{
+    const struct serve *serve = arg;
+
+    crew_reasons(serve->crew, out);
+}
+
+static void on_breakers(void *arg, void (*each)(void *each_arg, const char *worker, bool open),
+                        void *each_arg)
+{
+    const struct serve *serve = arg;
+
+    crew_breakers(serve->crew, each, each_arg);
+}
+
+static int64_t on_reconnects(void *arg)
+{
+    const struct serve *serve = arg;
+    mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
+
+    crew_counts(serve->crew, &counts);
+    return counts.reconnects;
+}
+
+static void complete_options(const struct serve *serve, struct http_options *ret)
+{
+    *ret = serve->config->http.options;
+    ret->dsn = serve->config->dsn;
+    ret->pooler = serve->config->pooler;
+}
+
+static int start_http(struct serve *serve, struct mr_error *err)
+{
+    const struct http_hooks hooks = {
+        .connected = on_http_connected,
+        .reasons = on_reasons,
+        .breakers = on_breakers,
+        .reconnects = on_reconnects,
+        .arg = serve,
+    };
+    struct http_options options;
+
+    if (!serves_http(serve->options, serve->config)) {
+        return 0;
+    }
+    complete_options(serve, &options);
+    int code = http_new(&options, &hooks, &serve->tally, &serve->loop, &serve->http, err);
+    serve->parts += code == 0;
+    return code;
+}
+
+static void stop_http(struct serve *serve)
+{
+    if (serve->http) {
+        http_stop(serve->http, on_part_ended, serve);
+        serve->http = NULL;
+    }
+}
+
+// A section that came or went, tokens, hosts and aliases count at once; the rest needs a restart.
+static void apply_http(struct serve *serve)
+{
+    struct http_options options;
+    struct mr_error err;
+
+    if (!serve->http || !serves_http(serve->options, serve->config)) {
+        stop_http(serve);
+        if (start_http(serve, &err)) {
+            log_error("http.failed", "HTTP cannot be served", &err);
+        }
+        return;
+    }
+    complete_options(serve, &options);
+    if (!http_apply(serve->http, &options)) {
+        log_put(LEVEL_WARNING, "http.restart", NULL, 0,
+                "listen, tls, dsn and limits of http count after a restart");
+    }
+}
+
 static void on_settings_ended(void *arg);
 
 static int start_settings(struct serve *serve, struct mr_error *err)
@@ -302,6 +435,7 @@ static void on_stop(void *arg)
     serve->stopping = true;
     notify_supervisor("STOPPING=1");
     stop_maintain(serve);
+    stop_http(serve);
     if (serve->settings) {
         settings_stop(serve->settings);
     }
@@ -341,6 +475,7 @@ static void take_config(struct serve *serve, struct config *config)
     } else if (start_settings(serve, &err)) {
         log_error("settings.failed", "settings cannot be applied", &err);
     }
+    apply_http(serve);
     config_free(before);
 }
 
@@ -388,13 +523,16 @@ static int start(struct serve *serve, struct mr_error *err)
         .ended = on_crew_ended,
         .arg = serve,
     };
-    int code = crew_new(&serve->loop, &hooks, &serve->crew, err);
+    int code = crew_new(&serve->loop, &hooks, &serve->tally, &serve->crew, err);
 
     if (code == 0 && (serve->options->roles & SERVE_WORK)) {
         code = crew_apply(serve->crew, serve->config, err);
     }
     if (code == 0) {
         code = start_maintain(serve, err);
+    }
+    if (code == 0) {
+        code = start_http(serve, err);
     }
     return code ? code : start_settings(serve, err);
 }
@@ -422,6 +560,7 @@ static int run(struct serve *serve, struct mr_error *err)
         log_end(serve);
     }
     crew_free(serve->crew);
+    tally_done(&serve->tally);
     uv_loop_close(&serve->loop);
     return code;
 }

@@ -14,6 +14,7 @@
 enum serve_role {
     SERVE_WORK = 1,
     SERVE_MAINTAIN = 2,
+    SERVE_HTTP = 4,
 };
 
 struct serve_options {
@@ -22,6 +23,10 @@ struct serve_options {
     const char *pid_file;    // NULL: none
     unsigned roles;
     const char *version; // for the log
+    // of `millrace up`: HTTP also without a section in the file, and with this token
+    const char *http_listen; // instead of the default; NULL
+    int http_fd;             // that listens there; 0: none
+    const char *http_hash;   // of a token for an admin; NULL: none
 };
 
 // Reads a list of roles, `work,maintain`. Fails with MR_EUSAGE.

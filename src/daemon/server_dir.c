@@ -25,9 +25,23 @@
 
 // What may be there before there is a cluster: left by a start that failed, or put there for it.
 static const char *const own_names[] = {
-    ".",          "..",         "data.new",    "socket",        "pid",
-    "port",       "log",        "log.1",       "dsn",           "pgpass",
-    "socket-dir", "local.conf", "pg_hba.conf", "pg_ident.conf", "postgresql.conf",
+    ".",
+    "..",
+    "data.new",
+    "socket",
+    "pid",
+    "port",
+    "log",
+    "log.1",
+    "dsn",
+    "pgpass",
+    "token",
+    "url",
+    "socket-dir",
+    "local.conf",
+    "pg_hba.conf",
+    "pg_ident.conf",
+    "postgresql.conf",
 };
 
 int server_dir_error(int reason, struct mr_error *err, const char *what, ...)

@@ -10,6 +10,8 @@
 //   port              of the last start, so that the next one has the same address
 //   socket-dir        where the socket is, when the path of socket/ is too long for one
 //   dsn               how to connect; there while the server is ready
+//   token             for the HTTP API
+//   url               of the dashboard, with the token; as of the last start
 //   pgpass            the password for connections over the network, in libpq's form
 //   log, log.1        of the server
 //   postgresql.conf, pg_hba.conf, pg_ident.conf   written at each start

@@ -25,6 +25,7 @@ struct station {
     struct worker *worker;
     struct handler *handler;
     struct breaker breaker;
+    struct tally *tally;                // or NULL
     char *name, *target, *dsn, *secret; // what the handler borrows
     uv_poll_t poll;                     // of the worker's descriptor
     uv_timer_t timer;                   // when an open breaker may try again
@@ -221,6 +222,33 @@ static void release(struct station *station, struct held_job *held)
     worker_settle(station->worker, held, &outcome);
 }
 
+// ---- figures ----
+
+// A job that is tried again has waited for its backoff, too: only first attempts tell how long
+// jobs wait for a worker.
+static void count_start(const struct station *station, struct held_job *held)
+{
+    held->started_us = clock_us();
+    if (station->tally && held->job->attempt == 1) {
+        tally_wait(station->tally, held->job->queue,
+                   (double)(clock_wall_us() - held->job->created_at_us) / 1e6);
+    }
+}
+
+static void count_end(const struct station *station, const struct held_job *held,
+                      const struct outcome *outcome)
+{
+    if (!station->tally || was_stopped(held, outcome)) {
+        return;
+    }
+    tally_run(station->tally, held->job->queue, (double)(clock_us() - held->started_us) / 1e6);
+    if (is_failure(outcome)) {
+        tally_count(station->tally, held->job->queue, held->job->kind, TALLY_FAILED, 1);
+    } else if (outcome->kind == OUTCOME_COMPLETED || outcome->kind == OUTCOME_ELSEWHERE) {
+        tally_count(station->tally, held->job->queue, held->job->kind, TALLY_COMPLETED, 1);
+    }
+}
+
 // The breaker may have opened while the claim was under way: what it does not allow any more goes
 // back, its attempt not counted.
 static void on_start(void *arg, struct held_job *const *jobs, int count)
@@ -228,6 +256,9 @@ static void on_start(void *arg, struct held_job *const *jobs, int count)
     struct station *station = arg;
     int started = breaker_allows(&station->breaker, count, clock_ms());
 
+    for (int i = 0; i < started; i++) {
+        count_start(station, jobs[i]);
+    }
     if (started > 0) {
         breaker_started(&station->breaker, started);
         station->running += started;
@@ -260,6 +291,7 @@ static void on_settle(void *arg, struct held_job *held, struct outcome *outcome)
     bool changed = tell_breaker(station, held, outcome);
 
     station->running--;
+    count_end(station, held, outcome);
     if (!was_stopped(held, outcome) && is_failure(outcome)) {
         log_failure(station, held->job, outcome);
     }
@@ -421,6 +453,7 @@ int station_new(const struct station_options *options, uv_loop_t *loop, struct s
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     breaker_init(&station->breaker, options->breaker);
+    station->tally = options->tally;
     int code = open_parts(station, options, loop, err);
     if (code) {
         station_free(station);

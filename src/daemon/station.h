@@ -14,6 +14,7 @@
 #include "client/worker.h"
 #include "handler/breaker.h"
 #include "handler/handler.h"
+#include "http/tally.h"
 
 struct station;
 
@@ -22,6 +23,7 @@ struct station_options {
     struct worker_options worker;
     struct handler_options handler;
     struct breaker_options breaker;
+    struct tally *tally; // counts jobs; must outlive the station; NULL
 };
 
 // Claiming starts with the next turn of the loop. Fails like handler_ops.open and worker_new().

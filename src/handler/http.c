@@ -30,6 +30,7 @@
 #include "handler/http_guard.h"
 #include "handler/http_multi.h"
 #include "handler/job_text.h"
+#include "handler/trace.h"
 
 // Of a job for which nobody has said how long it may take.
 #define TIMEOUT_DEFAULT_MS 30000
@@ -387,6 +388,13 @@ static bool add_signature(struct transfer *transfer)
     return value.status == 0 && add_header(transfer, "Millrace-Signature", buf_peek(&value));
 }
 
+static bool add_trace(struct transfer *transfer)
+{
+    char trace[TRACE_SIZE];
+
+    return !trace_of_job(transfer->held->job, trace) || add_header(transfer, "traceparent", trace);
+}
+
 static bool add_headers(struct transfer *transfer)
 {
     const mr_claimed_job *job = transfer->held->job;
@@ -398,7 +406,8 @@ static bool add_headers(struct transfer *transfer)
            add_header(transfer, "Millrace-Queue", job->queue) &&
            add_header(transfer, "Millrace-Kind", job->kind) &&
            add_number(transfer, "Millrace-Attempt", job->attempt) &&
-           add_number(transfer, "Idempotency-Key", job->id) && add_signature(transfer);
+           add_number(transfer, "Idempotency-Key", job->id) && add_trace(transfer) &&
+           add_signature(transfer);
 }
 
 // libcurl counts in 32 bits: 24 days.

@@ -13,6 +13,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "handler/trace.h"
 
 // ---- JSON ----
 
@@ -82,7 +83,7 @@ void job_text_json(const mr_claimed_job *job, struct buf *out)
 
 // ---- environment ----
 
-enum { VARIABLES = 8, NUMBER_SIZE = 24 };
+enum { VARIABLES = 9, NUMBERS_FROM = 6, NUMBER_SIZE = 24 };
 
 struct variable {
     const char *name;
@@ -104,17 +105,20 @@ static struct variable number_variable(const char *name, int64_t value)
     return variable;
 }
 
-static void variables_of(const mr_claimed_job *job, const char *worker, struct variable *ret)
+// `trace` is "" where there is none.
+static void variables_of(const mr_claimed_job *job, const char *worker, const char *trace,
+                         struct variable *ret)
 {
     ret[0] = text_variable("MILLRACE_WORKER", worker);
     ret[1] = text_variable("MILLRACE_QUEUE", job ? job->queue : NULL);
     ret[2] = text_variable("MILLRACE_KIND", job ? job->kind : NULL);
     ret[3] = text_variable("MILLRACE_REF", job ? job->ref : NULL);
     ret[4] = text_variable("MILLRACE_TENANT", job ? job->tenant : NULL);
-    ret[5] = number_variable("MILLRACE_JOB_ID", job ? job->id : 0);
-    ret[6] = number_variable("MILLRACE_ATTEMPT", job ? job->attempt : 0);
-    ret[7] = number_variable("MILLRACE_MAX_ATTEMPTS", job ? job->max_attempts : 0);
-    for (int i = 5; job && i < VARIABLES; i++) {
+    ret[5] = text_variable("TRACEPARENT", trace[0] ? trace : NULL);
+    ret[6] = number_variable("MILLRACE_JOB_ID", job ? job->id : 0);
+    ret[7] = number_variable("MILLRACE_ATTEMPT", job ? job->attempt : 0);
+    ret[8] = number_variable("MILLRACE_MAX_ATTEMPTS", job ? job->max_attempts : 0);
+    for (int i = NUMBERS_FROM; job && i < VARIABLES; i++) {
         ret[i].value = ret[i].number;
     }
 }
@@ -156,7 +160,12 @@ char **job_text_env(const mr_claimed_job *job, const char *worker)
     size_t inherited = count_inherited();
     size_t at = 0;
 
-    variables_of(job, worker, variables);
+    char trace[TRACE_SIZE];
+
+    if (!trace_of_job(job, trace)) {
+        trace[0] = '\0';
+    }
+    variables_of(job, worker, trace, variables);
     size_t table_size = (inherited + VARIABLES + 1) * sizeof(char *);
     char **env = malloc(table_size + text_size(variables));
     if (!env) {

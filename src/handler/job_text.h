@@ -20,8 +20,9 @@ void job_text_json(const mr_claimed_job *job, struct buf *out);
 
 // The environment for a process: this one's, with MILLRACE_WORKER and, unless `job` is NULL,
 // MILLRACE_JOB_ID, _QUEUE, _KIND, _ATTEMPT, _MAX_ATTEMPTS, and where the job has them _REF and
-// _TENANT. The array and what it points to are one piece of memory, or this process's own; the
-// caller frees it with free() and changes no environment before. NULL: out of memory.
+// _TENANT, and TRACEPARENT of its meta. The array and what it points to are one piece of memory, or
+// this process's own; the caller frees it with free() and changes no environment before. NULL: out
+// of memory.
 char **job_text_env(const mr_claimed_job *job, const char *worker);
 
 #endif

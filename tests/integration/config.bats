@@ -124,15 +124,25 @@ END
 }
 
 @test "what a later version brings is said to" {
-    check <<<'http { listen = "127.0.0.1:7070" }'
-    refused '1: section "http" comes in a later version' 'Leave it out for now.'
+    check <<<'bridge b { }'
+    refused '1: section "bridge" comes in a later version' 'Leave it out for now.'
     echo >"$conf"
-    run "$MR_BIN" serve -c "$conf" --roles work,http
+    run "$MR_BIN" serve -c "$conf" --roles work,bridge
     [ "$status" -eq 2 ]
-    [[ $output == *'role "http" comes in a later version'* ]]
+    [[ $output == *'role "bridge" comes in a later version'* ]]
     run "$MR_BIN" serve -c "$conf" --roles wrok
     [ "$status" -eq 2 ]
     [[ $output == *'unknown role: "wrok"'*'nearest is work'* ]]
+}
+
+@test "HTTP without a token is refused before it is served" {
+    check <<<'http { listen = "127.0.0.1:0" }'
+    [ "$status" -eq 1 ]
+    [[ $output == *'http has no token'*'millrace token'* ]]
+    echo >"$conf"
+    run "$MR_BIN" serve -c "$conf" --roles http
+    [ "$status" -eq 1 ]
+    [[ $output == *'http has no token'* ]]
 }
 
 @test "variables of the environment" {

@@ -79,7 +79,8 @@ PYTHON
 }
 
 @test "2xx completes, and the request says everything about the job" {
-    id=$(enqueue '{"note_id": 7, "name": "Zoë"}' "ref => 'r-7', tenant => 'acme'")
+    id=$(enqueue '{"note_id": 7, "name": "Zoë"}' "ref => 'r-7', tenant => 'acme',
+        meta => '{\"traceparent\": \"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}'")
     work '/status/204?token=abc'
     [[ $(fate "$id") == completed\|1\|* ]]
     path='/status/204?token=abc'
@@ -89,6 +90,7 @@ PYTHON
     [ "$(request "$path" headers.millrace-queue)" = "$q" ]
     [ "$(request "$path" headers.millrace-kind)" = hook ]
     [ "$(request "$path" headers.millrace-attempt)" = 1 ]
+    [ "$(request "$path" headers.traceparent)" = 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 ]
     [[ $(request "$path" headers.user-agent) == millrace/* ]]
     [ "$(request "$path" body.args.name)" = Zoë ]
     [ "$(request "$path" body.id)" = "$id" ]

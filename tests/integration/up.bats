@@ -141,9 +141,41 @@ nothing_left()
     [ ! -e "$place/x" ]
 }
 
+@test "serves HTTP with a token of its own, on another port when the usual one is taken" {
+    # somebody has the usual port, this test or another program
+    python3 -c 'import socket, time
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try: s.bind(("127.0.0.1", 7070)); s.listen()
+except OSError: pass
+time.sleep(300)' 3>&- &
+    bystander=$!
+    up_ready "$place/h"
+    url=$(cat "$place/h/url")
+    token=${url#*#token=}
+    [[ $url =~ ^http://127.0.0.1:[0-9]+/#token=mr_ ]]
+    [[ $url != *:7070/* ]]
+    [ "$(stat -c %a "$place/h/token" "$place/h/url" | tr '\n' ' ')" = '600 600 ' ]
+    wait_until 20 curl -sf "${url%%#*}readyz"
+    run -0 curl -s -X POST -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"kind": "k"}' "${url%%#*}api/v1/jobs"
+    has '"ids":['
+    run -0 curl -s "${url%%#*}"
+    has '<title>Millrace'
+    kill -TERM "$up_pid"
+    down
+    # the token stays the same
+    up_ready "$place/h"
+    [ "$(cat "$place/h/token")" = "$token" ]
+    # without HTTP there is no address
+    kill -TERM "$up_pid"
+    down
+    up_ready "$place/h" --roles maintain
+    [ ! -e "$place/h/url" ]
+}
+
 @test "makes a server, works, and leaves nothing behind" {
     up_ready "$HOUSE" -c "$conf"
-    [ "$(cat "$BATS_TEST_TMPDIR/out")" = "export MILLRACE_DSN='$(cat "$HOUSE/dsn")'" ]
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = "export MILLRACE_URL='$(cat "$HOUSE/url")'
+export MILLRACE_DSN='$(cat "$HOUSE/dsn")'" ]
     eval "$(cat "$BATS_TEST_TMPDIR/out")"
     id=$(millrace_at "$HOUSE" enqueue page '{"n": 1}' --queue pages)
     wait_until 30 is_done "$HOUSE" "$id"

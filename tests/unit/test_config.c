@@ -143,18 +143,69 @@ static void unknown_keys(void **state)
             "Known here: max_attempts, base, factor, cap, jitter.");
 }
 
+#define HASH "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void http_section(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        load("http { listen = \"[::1]:0\" hosts = {\"a.example\", \"b.example\"} idle = 5s\n"
+             "token ops { role = admin hash = \"" HASH "\" }\n"
+             "token eye { role = reader hash = \"" HASH "\" }\n"
+             "alias term_queue_pending_count { metric = millrace_queue_depth queue = t } }"),
+        0);
+    assert_true(config->http.given);
+    assert_string_equal(config->http.options.listen, "[::1]:0");
+    assert_string_equal(config->http.options.hosts[1], "b.example");
+    assert_null(config->http.options.hosts[2]);
+    assert_int_equal(config->http.options.idle_ms, 5000);
+    assert_int_equal(config->http.options.token_count, 2);
+    assert_int_equal(config->http.options.tokens[1].rights, RIGHT_READ);
+    assert_int_equal(config->http.options.tokens[0].hash[1], 0x23);
+    assert_string_equal(config->http.options.aliases[0].metric, "millrace_queue_depth");
+}
+
+// The same, wherever the section ends.
+static void refused_somewhere(const char *text, const char *message, const char *hint)
+{
+    assert_int_equal(load(text), MR_ECONFIG);
+    assert_non_null(strstr(err.message, message));
+    assert_non_null(strstr(err.hint, hint));
+}
+
+static void http_mistakes(void **state)
+{
+    (void)state;
+    refused_somewhere("http { listen = nowhere }", "wrong value for \"listen\": \"nowhere\"",
+                      "Write ADDRESS:PORT");
+    refused_somewhere("http { listen = \"127.0.0.1:70000\" }", "wrong value for \"listen\"",
+                      "Write ADDRESS:PORT");
+    refused_somewhere("http { tls_key = k }", "tls_cert and tls_key go together",
+                      "Give both files");
+    refused_somewhere("http { token t { role = king hash = \"" HASH "\" } }",
+                      "token t has no role that is known", "Write role");
+    refused_somewhere("http { token t { role = admin hash = \"sha256:12\" } }",
+                      "token t has no hash", "millrace token");
+    refused_somewhere("http { alias a { metric = millrace_segments queue = q } }",
+                      "alias a has no metric of a queue", "metric = ");
+    refused_somewhere("http { alias \"a-b\" { metric = millrace_dead queue = q } }",
+                      "alias a-b is no name for a metric", "letters");
+    refused_somewhere("http { alias a { metric = millrace_dead } }", "alias a has no queue",
+                      "Add queue");
+    refused_somewhere("http { idle = 5s }\nhttp { idle = 6s }", "", "");
+    refused_somewhere("http { lisen = x }", "unknown key \"lisen\" in http",
+                      "Did you mean listen?");
+}
+
 static void later_versions(void **state)
 {
     (void)state;
-    refused("dsn = x\nhttp { listen = \"127.0.0.1:7070\" }",
-            ":2: section \"http\" comes in a later version", "Leave it out for now.");
     refused("bridge b { }", ":1: section \"bridge\" comes in a later version",
             "Leave it out for now.");
-    refused("token t { }", ":1: section \"token\" comes in a later version",
-            "Leave it out for now.");
     // not a beginning or an end of one of those words
-    refused("brid x", ":1: unknown key \"brid\"",
-            "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule.");
+    refused(
+        "brid x", ":1: unknown key \"brid\"",
+        "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule, http.");
 }
 
 static void wrong_values(void **state)
@@ -334,6 +385,8 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(everything),
         cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(http_section),
+        cmocka_unit_test(http_mistakes),
         cmocka_unit_test(later_versions),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(wrong_workers),

@@ -115,6 +115,29 @@ static void as_environment(void **state)
     free(env);
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+static void traces(void **state)
+{
+    static const char *const none[] = {
+        "{}", "[]", "{\"traceparent\":7}", "{\"traceparent\":\"" TRACE "x\"}",
+        "{\"traceparent\":\"00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}"};
+    mr_claimed_job job = plain;
+
+    (void)state;
+    setenv("TRACEPARENT", "from outside", 1);
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        job.meta = none[i];
+        char **env = job_text_env(&job, "w");
+        assert_null(look_up(env, "TRACEPARENT"));
+        free(env);
+    }
+    job.meta = "{\"a\":1, \"traceparent\": \"" TRACE "\"}";
+    char **env = job_text_env(&job, "w");
+    assert_string_equal(look_up(env, "TRACEPARENT"), TRACE);
+    free(env);
+}
+
 // Another job's variables, inherited, would be worse than none.
 static void what_the_job_lacks_is_not_inherited(void **state)
 {
@@ -137,6 +160,7 @@ int main(void)
         cmocka_unit_test(as_json),
         cmocka_unit_test(early_times),
         cmocka_unit_test(as_environment),
+        cmocka_unit_test(traces),
         cmocka_unit_test(what_the_job_lacks_is_not_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

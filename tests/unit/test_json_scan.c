@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,9 +148,35 @@ static void slices(void **state)
     assert_false(json_slice_is(json_slice_of("kin"), "kind"));
 }
 
+static void on_element(void *arg, struct json_slice value)
+{
+    char *seen = arg;
+    size_t used = strlen(seen);
+
+    snprintf(seen + used, 100 - used, "%.*s|", (int)value.len, value.at);
+}
+
+static void elements(void **state)
+{
+    char seen[100] = "";
+
+    (void)state;
+    assert_int_equal(
+        json_each_element(json_slice_of(" [1, [2,3] ,{\"a\":[4]},\"x\"] "), on_element, seen, NULL),
+        0);
+    assert_string_equal(seen, "1|[2,3]|{\"a\":[4]}|\"x\"|");
+    seen[0] = '\0';
+    assert_int_equal(json_each_element(json_slice_of("[]"), on_element, seen, NULL), 0);
+    assert_string_equal(seen, "");
+    assert_int_equal(json_each_element(json_slice_of("{\"a\":[1]}"), on_element, seen, NULL),
+                     MR_EINVALID);
+    assert_int_equal(json_each_element(json_slice_of("[1,]"), on_element, seen, NULL), MR_EINVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements),
         cmocka_unit_test(good),
         cmocka_unit_test(bad),
         cmocka_unit_test(depth_is_limited),

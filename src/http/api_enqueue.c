@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// POST /api/v1/jobs: one job or an array of them. A stream of them is ndjson.c's.
+
+#include <endian.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "handler/trace.h"
+#include "http/api.h"
+#include "http/enqueue_group.h"
+#include "http/exchange.h"
+#include "http/job_line.h"
+#include "http/ndjson.h"
+
+#define KEY_MAX 255
+
+// ---- many ----
+
+static void on_enqueued(void *arg, struct json_slice value)
+{
+    struct job_line job;
+
+    if (job_line_read(value, &job, NULL) == 0) {
+        job_line_count(job.queue, job.kind, arg);
+    }
+}
+
+static void many_answered(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct exchange *exchange = arg;
+    AUTO_BUF body;
+
+    buf_init(&body, CALL_SIZE_MAX);
+    if (err) {
+        exchange_fail(exchange, err);
+        return;
+    }
+    json_each_element((struct json_slice){exchange->body.data, exchange->body.len}, on_enqueued,
+                      exchange->http->tally, NULL);
+    buf_puts(&body, "{\"ids\":[");
+    for (int row = 0; row < PQntuples(result); row++) {
+        uint64_t id;
+        memcpy(&id, PQgetvalue(result, row, 0), sizeof(id));
+        buf_printf(&body, "%s%" PRIu64, row ? "," : "", be64toh(id));
+    }
+    buf_puts(&body, "]}");
+    exchange_reply(exchange, 201, &body);
+}
+
+// `one`: a reply to a single job has its id, too.
+static void send_many(struct exchange *exchange, const char *key, const struct buf *jobs, bool one)
+{
+    AUTO_CALL call;
+
+    call_init(&call, key ? CALL_API_ENQUEUE_ONCE : CALL_ENQUEUE_JOBS);
+    if (key) {
+        call_text(&call, key);
+    }
+    call_text_sized(&call, buf_peek(jobs), jobs->len);
+    if (key) {
+        call_bool(&call, one);
+    }
+    exchange_call(exchange, DATABASE_COMMON, &call, key ? api_answer : many_answered);
+}
+
+struct many {
+    struct exchange *exchange;
+    const char *traceparent;
+    struct buf *out;
+    size_t count;
+    struct mr_error *err;
+    int code;
+};
+
+static void on_element(void *arg, struct json_slice value)
+{
+    struct many *many = arg;
+    struct job_line job;
+
+    if (many->code) {
+        return;
+    }
+    many->code = job_line_read(value, &job, many->err);
+    if (many->code) {
+        mr_error_prefix(many->err, "job %zu", many->count + 1);
+        return;
+    }
+    buf_puts(many->out, many->count++ ? "," : "");
+    job_line_add(&job, many->traceparent, many->out);
+}
+
+static void enqueue_many(struct exchange *exchange, struct json_slice body, const char *key,
+                         const char *traceparent)
+{
+    AUTO_BUF jobs;
+    struct mr_error err;
+    struct many many = {exchange, traceparent, &jobs, 0, &err, 0};
+
+    buf_init(&jobs, CALL_SIZE_MAX);
+    buf_puts(&jobs, "[");
+    int code = json_each_element(body, on_element, &many, &err);
+    code = code ? code : many.code;
+    buf_puts(&jobs, "]");
+    code = code ? code : buf_status(&jobs, &err);
+    if (code) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    send_many(exchange, key, &jobs, false);
+}
+
+// ---- one ----
+
+// The body becomes the job with its trace.
+static int add_trace(struct exchange *exchange, const char *traceparent, struct job_line *job,
+                     struct mr_error *err)
+{
+    struct buf text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    job_line_add(job, traceparent, &text);
+    int code = buf_status(&text, err);
+    if (code) {
+        buf_done(&text);
+        return code;
+    }
+    buf_done(&exchange->body);
+    exchange->body = text;
+    return job_line_read((struct json_slice){text.data, text.len}, job, err);
+}
+
+static void enqueue_once(struct exchange *exchange, const char *key)
+{
+    AUTO_BUF array;
+
+    buf_init(&array, CALL_SIZE_MAX);
+    buf_printf(&array, "[%s]", buf_peek(&exchange->body));
+    send_many(exchange, key, &array, true);
+}
+
+static void enqueue_one(struct exchange *exchange, struct json_slice body, const char *key,
+                        const char *traceparent)
+{
+    struct job_line job;
+    struct mr_error err;
+    int code = job_line_read(body, &job, &err);
+
+    if (code == 0 && traceparent) {
+        code = add_trace(exchange, traceparent, &job, &err);
+    }
+    if (code) {
+        exchange_fail(exchange, &err);
+    } else if (key) {
+        enqueue_once(exchange, key);
+    } else {
+        exchange->kind = job.kind; // they point into the body
+        exchange->queue = job.queue;
+        enqueue_group_add(exchange->http->group, exchange, job.alone);
+    }
+}
+
+// ---- the whole ----
+
+static bool read_key(struct exchange *exchange, const char **ret)
+{
+    *ret = exchange_header(exchange, "Idempotency-Key");
+    if (*ret && (str_empty(*ret) || strlen(*ret) > KEY_MAX)) {
+        exchange_refuse(exchange, 400, "the Idempotency-Key has to have 1 to 255 bytes", NULL);
+        return false;
+    }
+    return true;
+}
+
+void api_enqueue(struct exchange *exchange)
+{
+    struct json_slice body = {buf_peek(&exchange->body), exchange->body.len};
+    const char *traceparent = exchange_header(exchange, "traceparent");
+    const char *key = NULL;
+
+    if (exchange->data) {
+        ndjson_end(exchange);
+        return;
+    }
+    if (!read_key(exchange, &key)) {
+        return;
+    }
+    traceparent = trace_is_parent(traceparent) ? traceparent : NULL;
+    if (body.at[strspn(body.at, " \t\r\n")] == '[') {
+        enqueue_many(exchange, body, key, traceparent);
+    } else {
+        enqueue_one(exchange, body, key, traceparent);
+    }
+}

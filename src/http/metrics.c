@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// GET /metrics: see metrics.h.
+
+#include "http/metrics.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "http/api.h"
+#include "http/exchange.h"
+#include "http/process_figures.h"
+#include "http/reply.h"
+
+#define TEXT_MAX    (64 * 1024 * 1024)
+#define WAITING_MAX 1000
+#define LABEL_MAX   200
+
+struct metrics {
+    struct http *http;
+    json_t *facts; // of the database; NULL: none
+    int64_t asked_at_ms;
+    bool asking;
+    struct exchange *waiting[WAITING_MAX];
+    int waiting_count;
+};
+
+// What a writer writes with.
+struct page {
+    struct http *http;
+    const json_t *facts; // NULL: the database has not answered
+    struct buf *out;
+};
+
+struct metric {
+    const char *name;
+    const char *type;
+    const char *help;
+    void (*write)(const struct page *page, const struct metric *metric);
+    const char *key;   // in the database's facts
+    const char *label; // of a figure with one
+};
+
+// ---- values ----
+
+// A value of a label, in quotes.
+static void add_label(struct buf *out, const char *value)
+{
+    buf_puts(out, "\"");
+    for (const char *c = value; *c && c - value < LABEL_MAX; c++) {
+        const char *escaped = *c == '\\' ? "\\\\" : *c == '"' ? "\\\"" : *c == '\n' ? "\\n" : NULL;
+        buf_add(out, escaped ? escaped : c, escaped ? 2 : 1);
+    }
+    buf_puts(out, "\"");
+}
+
+static void add_number(struct buf *out, const json_t *value)
+{
+    if (json_is_integer(value)) {
+        buf_printf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(value));
+    } else if (json_is_boolean(value)) {
+        buf_printf(out, " %d\n", json_is_true(value));
+    } else {
+        buf_printf(out, " %.12g\n", json_number_value(value));
+    }
+}
+
+static bool is_figure(const json_t *value)
+{
+    return json_is_number(value) || json_is_boolean(value);
+}
+
+static void add_labelled(const struct page *page, const char *name, const char *label,
+                         const char *label_value, const json_t *value)
+{
+    buf_printf(page->out, "%s{%s=", name, label);
+    add_label(page->out, label_value);
+    buf_puts(page->out, "}");
+    add_number(page->out, value);
+}
+
+// ---- writers of what the database knows ----
+
+static void write_queues(const struct page *page, const struct metric *metric)
+{
+    size_t i = 0;
+    json_t *queue = NULL;
+
+    json_array_foreach(json_object_get(page->facts, "queues"), i, queue)
+    {
+        const char *name = json_string_value(json_object_get(queue, "queue"));
+        const json_t *value = json_object_get(queue, metric->key);
+        if (name && is_figure(value)) {
+            add_labelled(page, metric->name, "queue", name, value);
+        }
+    }
+}
+
+static void write_totals(const struct page *page, const struct metric *metric)
+{
+    static const char *const outcomes[] = {"enqueued", "completed", "failed",   "retried",
+                                           "dead",     "rescued",   "cancelled"};
+    size_t i = 0;
+    json_t *queue = NULL;
+
+    json_array_foreach(json_object_get(page->facts, "queues"), i, queue)
+    {
+        const char *name = json_string_value(json_object_get(queue, "queue"));
+        for (size_t j = 0; name && j < sizeof(outcomes) / sizeof(outcomes[0]); j++) {
+            char key[32];
+            snprintf(key, sizeof(key), "%s_total", outcomes[j]);
+            const json_t *value = json_object_get(queue, key);
+            if (is_figure(value)) {
+                buf_printf(page->out, "%s{queue=", metric->name);
+                add_label(page->out, name);
+                buf_printf(page->out, ",outcome=\"%s\"}", outcomes[j]);
+                add_number(page->out, value);
+            }
+        }
+    }
+}
+
+static void write_map(const struct page *page, const struct metric *metric)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_t *map = json_object_get(page->facts, metric->key);
+
+    json_object_foreach(map, key, value)
+    {
+        if (is_figure(value)) {
+            add_labelled(page, metric->name, metric->label, key, value);
+        }
+    }
+}
+
+static void write_scalar(const struct page *page, const struct metric *metric)
+{
+    const json_t *value = json_object_get(page->facts, metric->key);
+
+    if (is_figure(value)) {
+        buf_puts(page->out, metric->name);
+        add_number(page->out, value);
+    }
+}
+
+static void write_up(const struct page *page, const struct metric *metric)
+{
+    buf_printf(page->out, "%s %d\n", metric->name, page->facts != NULL);
+}
+
+// ---- writers of what this process knows ----
+
+static void write_jobs(const struct page *page, const struct metric *metric)
+{
+    const struct tally *tally = page->http->tally;
+
+    for (size_t i = 0; i < tally->queue_count; i++) {
+        const struct tally_queue *queue = &tally->queues[i];
+        for (size_t j = 0; j < queue->kind_count * TALLY_OUTCOMES; j++) {
+            const struct tally_kind *kind = &queue->kinds[j / TALLY_OUTCOMES];
+            if (kind->counts[j % TALLY_OUTCOMES] == 0) {
+                continue;
+            }
+            buf_printf(page->out, "%s{queue=", metric->name);
+            add_label(page->out, queue->queue);
+            buf_puts(page->out, ",kind=");
+            add_label(page->out, kind->kind);
+            buf_printf(page->out, ",outcome=\"%s\"} %lld\n",
+                       tally_outcome_names[j % TALLY_OUTCOMES],
+                       (long long)kind->counts[j % TALLY_OUTCOMES]);
+        }
+    }
+}
+
+static void write_times(const struct page *page, const char *name, const char *queue,
+                        const struct tally_times *times)
+{
+    int64_t sum = 0;
+
+    if (times->count == 0) {
+        return;
+    }
+    for (size_t i = 0; i < TALLY_BUCKETS; i++) {
+        sum += times->buckets[i];
+        buf_printf(page->out, "%s_bucket{queue=", name);
+        add_label(page->out, queue);
+        if (i < TALLY_BUCKETS - 1) {
+            buf_printf(page->out, ",le=\"%g\"} %lld\n", tally_bounds[i], (long long)sum);
+        } else {
+            buf_printf(page->out, ",le=\"+Inf\"} %lld\n", (long long)sum);
+        }
+    }
+    buf_printf(page->out, "%s_sum{queue=", name);
+    add_label(page->out, queue);
+    buf_printf(page->out, "} %.9g\n%s_count{queue=", times->sum, name);
+    add_label(page->out, queue);
+    buf_printf(page->out, "} %lld\n", (long long)times->count);
+}
+
+static void write_wait(const struct page *page, const struct metric *metric)
+{
+    for (size_t i = 0; i < page->http->tally->queue_count; i++) {
+        const struct tally_queue *queue = &page->http->tally->queues[i];
+        write_times(page, metric->name, queue->queue, &queue->wait);
+    }
+}
+
+static void write_run(const struct page *page, const struct metric *metric)
+{
+    for (size_t i = 0; i < page->http->tally->queue_count; i++) {
+        const struct tally_queue *queue = &page->http->tally->queues[i];
+        write_times(page, metric->name, queue->queue, &queue->run);
+    }
+}
+
+static void on_breaker(void *arg, const char *worker, bool open)
+{
+    struct buf *out = arg;
+
+    buf_puts(out, "millrace_breaker_open{handler=");
+    add_label(out, worker);
+    buf_printf(out, "} %d\n", open);
+}
+
+static void write_breakers(const struct page *page, const struct metric *metric)
+{
+    (void)metric;
+    page->http->hooks.breakers(page->http->hooks.arg, on_breaker, page->out);
+}
+
+static void write_reconnects(const struct page *page, const struct metric *metric)
+{
+    int64_t all =
+        database_reconnects(page->http->db) + page->http->hooks.reconnects(page->http->hooks.arg);
+
+    buf_printf(page->out, "%s %lld\n", metric->name, (long long)all);
+}
+
+static void write_connections(const struct page *page, const struct metric *metric)
+{
+    int count = 0;
+
+    for (const struct visit *visit = page->http->visits; visit; visit = visit->next) {
+        count++;
+    }
+    buf_printf(page->out, "%s %d\n", metric->name, count);
+}
+
+static void write_build(const struct page *page, const struct metric *metric)
+{
+    buf_printf(page->out, "%s{version=", metric->name);
+    add_label(page->out, page->http->options.version);
+    buf_puts(page->out, "} 1\n");
+}
+
+static void write_process(const struct page *page, const struct metric *metric)
+{
+    double value = 0;
+
+    if (process_figure(metric->key, &value)) {
+        buf_printf(page->out, "%s %.12g\n", metric->name, value);
+    }
+}
+
+// ---- the table ----
+
+// clang-format off
+static const struct metric table[] = {
+    {"millrace_database_up", "gauge", "Whether the database answered this time.", write_up, NULL, NULL},
+    {"millrace_queue_depth", "gauge", "Jobs that are available.", write_queues, "available", NULL},
+    {"millrace_queue_oldest_seconds", "gauge", "Age of the oldest available job.", write_queues, "oldest_seconds", NULL},
+    {"millrace_queue_paused", "gauge", "1 when the queue is paused.", write_queues, "paused", NULL},
+    {"millrace_running", "gauge", "Jobs that are running.", write_queues, "running", NULL},
+    {"millrace_claims_open", "gauge", "Claims that have not ended.", write_queues, "claims_open", NULL},
+    {"millrace_delayed", "gauge", "Jobs whose time has not come, those to be retried not counted.", write_queues, "scheduled", NULL},
+    {"millrace_retrying", "gauge", "Jobs that wait to be tried again.", write_queues, "retrying", NULL},
+    {"millrace_dead", "gauge", "Dead letters.", write_queues, "dead", NULL},
+    {"millrace_queue_jobs_total", "counter", "Jobs by what became of them, as the database counts.", write_totals, NULL, NULL},
+    {"millrace_segments", "gauge", "Segments of the log.", write_map, "segments", "state"},
+    {"millrace_pinned_segments", "gauge", "Segments that a queue keeps from being retired.", write_map, "pinned_segments", "queue"},
+    {"millrace_xmin_age_seconds", "gauge", "Age of the oldest transaction that holds back cleanup.", write_scalar, "xmin_age_seconds", NULL},
+    {"millrace_database_bytes", "gauge", "Size of the database.", write_scalar, "database_bytes", NULL},
+    {"millrace_disk_free_ratio", "gauge", "Free share of the disk, where it is known.", write_scalar, "disk_free_ratio", NULL},
+    {"millrace_maintain_seconds", "gauge", "How long the last round of a duty took.", write_map, "maintain_seconds", "duty"},
+    {"millrace_removed_total", "counter", "What upkeep has removed.", write_map, "removed_total", "what"},
+    {"millrace_jobs_total", "counter", "Jobs that this process enqueued or ran.", write_jobs, NULL, NULL},
+    {"millrace_job_wait_seconds", "histogram", "From created to started, first attempts that this process ran.", write_wait, NULL, NULL},
+    {"millrace_job_run_seconds", "histogram", "From started to ended, of jobs that this process ran.", write_run, NULL, NULL},
+    {"millrace_breaker_open", "gauge", "1 while a worker's breaker is not closed.", write_breakers, NULL, NULL},
+    {"millrace_reconnects_total", "counter", "Connections to the database that were lost.", write_reconnects, NULL, NULL},
+    {"millrace_http_connections", "gauge", "Open connections of HTTP.", write_connections, NULL, NULL},
+    {"millrace_build_info", "gauge", "The version, as a label.", write_build, NULL, NULL},
+    {"process_cpu_seconds_total", "counter", "Processor time used.", write_process, "cpu", NULL},
+    {"process_resident_memory_bytes", "gauge", "Memory in use.", write_process, "rss", NULL},
+    {"process_open_fds", "gauge", "Open descriptors.", write_process, "fds", NULL},
+    {"process_max_fds", "gauge", "Descriptors that may be open.", write_process, "max_fds", NULL},
+    {"process_start_time_seconds", "gauge", "When the process started, as seconds since 1970.", write_process, "start", NULL},
+};
+// clang-format on
+
+enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };
+
+static const struct metric *find_queue_metric(const char *name)
+{
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (table[i].write == write_queues && str_equal(table[i].name, name)) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+bool metrics_has_alias(const char *name)
+{
+    return find_queue_metric(name);
+}
+
+const char *metrics_alias_name(int index)
+{
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (table[i].write == write_queues && index-- == 0) {
+            return table[i].name;
+        }
+    }
+    return NULL;
+}
+
+static void write_head(struct buf *out, const char *name, const char *help, const char *type)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+// A queue that the database does not know has no jobs.
+static void write_alias(const struct page *page, const struct http_alias *alias)
+{
+    const struct metric *metric = find_queue_metric(alias->metric);
+    const json_t *found = NULL;
+    json_t *queue = NULL;
+    size_t i = 0;
+
+    if (!metric || !page->facts) {
+        return;
+    }
+    json_array_foreach(json_object_get(page->facts, "queues"), i, queue)
+    {
+        const char *name = json_string_value(json_object_get(queue, "queue"));
+        found = name && str_equal(name, alias->queue) ? json_object_get(queue, metric->key) : found;
+    }
+    write_head(page->out, alias->name, metric->help, metric->type);
+    buf_puts(page->out, alias->name);
+    if (is_figure(found)) {
+        add_number(page->out, found);
+    } else {
+        buf_puts(page->out, " 0\n");
+    }
+}
+
+// ---- the page ----
+
+static void reply(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    struct MHD_Response *response = NULL;
+    AUTO_BUF text;
+
+    buf_init(&text, TEXT_MAX);
+    const struct page page = {http, http->metrics->facts, &text};
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        write_head(&text, table[i].name, table[i].help, table[i].type);
+        table[i].write(&page, &table[i]);
+    }
+    for (size_t i = 0; i < http->options.alias_count; i++) {
+        write_alias(&page, &http->options.aliases[i]);
+    }
+    if (buf_status(&text, NULL) == 0) {
+        response = MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_COPY);
+    }
+    exchange->gone = !response;
+    if (response) {
+        reply_headers(response, "text/plain; version=0.0.4; charset=utf-8", NULL);
+    }
+    exchange_reply_with(exchange, 200, response);
+}
+
+static void reply_all(struct metrics *metrics)
+{
+    int count = metrics->waiting_count;
+
+    metrics->waiting_count = 0;
+    for (int i = 0; i < count; i++) {
+        reply(metrics->waiting[i]);
+    }
+}
+
+static void answered(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct metrics *metrics = arg;
+
+    metrics->asking = false;
+    json_decref(metrics->facts);
+    metrics->facts =
+        err ? NULL
+            : json_loadb(PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0), 0, NULL);
+    metrics->asked_at_ms = clock_ms();
+    reply_all(metrics);
+}
+
+void api_metrics(struct exchange *exchange)
+{
+    struct metrics *metrics = exchange->http->metrics;
+    struct mr_error err;
+    AUTO_CALL call;
+
+    call_init(&call, CALL_API_METRICS);
+    if (!metrics->asking && metrics->asked_at_ms &&
+        clock_ms() - metrics->asked_at_ms < METRICS_FRESH_MS) {
+        reply(exchange);
+        return;
+    }
+    if (metrics->waiting_count == WAITING_MAX) {
+        exchange_refuse(exchange, 503, "too many ask for metrics", NULL);
+        return;
+    }
+    metrics->waiting[metrics->waiting_count++] = exchange;
+    if (metrics->asking) {
+        return;
+    }
+    metrics->asking = true;
+    if (database_call(exchange->http->db, DATABASE_COMMON, &call, answered, metrics, &err)) {
+        answered(metrics, NULL, &err);
+    }
+}
+
+struct metrics *metrics_new(struct http *http)
+{
+    struct metrics *metrics = calloc(1, sizeof(*metrics));
+
+    if (metrics) {
+        metrics->http = http;
+    }
+    return metrics;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (metrics) {
+        json_decref(metrics->facts);
+        free(metrics);
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The routes: one table of method, path, the right that it takes, and what is done. Everything
+// that can be asked for stands in route.c.
+
+#ifndef MILLRACE_HTTP_ROUTE_H
+#define MILLRACE_HTTP_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/call.h"
+#include "http/auth.h"
+#include "http/target.h"
+
+struct exchange;
+
+// Where a parameter of a call comes from.
+enum param_source {
+    PARAM_END = 0,
+    PARAM_PATH,   // a variable of the path
+    PARAM_QUERY,  // a name of the query
+    PARAM_FILTER, // the whole query, as an object
+    PARAM_MEMBER, // a member of the body, which is an object
+    PARAM_BODY,   // the whole body, as JSON
+};
+
+enum param_type {
+    PARAM_TEXT,
+    PARAM_NUMBER,  // a whole number
+    PARAM_REAL,    // any number
+    PARAM_SECONDS, // a number; an interval for the call
+    PARAM_BOOL,
+    PARAM_JSON,    // anything, passed on as it is
+    PARAM_NUMBERS, // an array of whole numbers
+    PARAM_TEXTS,   // an array of texts
+};
+
+struct param {
+    enum param_source source;
+    const char *name;
+    enum param_type type;
+    bool required;
+};
+
+typedef void route_fn(struct exchange *exchange);
+
+#define ROUTE_PARAMS_MAX 10
+
+struct route {
+    const char *method;
+    const char *path; // /api/v1/jobs/{id}
+    enum right right;
+    route_fn *run;
+    enum call_kind call;                   // of api_call
+    struct param params[ROUTE_PARAMS_MAX]; // of that call, in order
+    unsigned status;                       // when it went well; 0: 200
+    bool body;                             // takes one
+    bool stream;                           // in pieces, of NDJSON
+};
+
+extern const struct route routes[];
+extern const size_t route_count;
+
+#define ROUTE_VARIABLES_MAX 2
+#define ROUTE_ALLOW_MAX     64
+
+// The route of a method and a target; NULL when there is none. Then ret_allow, of ROUTE_ALLOW_MAX
+// bytes, has the methods that the path has, separated by commas, "" when it has none. HEAD is GET.
+const struct route *route_find(const char *method, const struct target *target,
+                               const char *ret_variables[ROUTE_VARIABLES_MAX],
+                               char ret_allow[ROUTE_ALLOW_MAX]);
+
+// Whether the body of the route has a member of this name.
+bool route_takes(const struct route *route, enum param_source source, const char *name);
+
+#endif

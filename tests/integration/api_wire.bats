@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# The HTTP API against what no library would send: raw sockets, in api/wire.py.
+
+# shellcheck disable=SC2034,SC2154 # variables go to and come from lib/api
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+load ../lib/daemon
+load ../lib/api
+
+setup()
+{
+    fresh_db
+}
+
+teardown()
+{
+    end_daemons
+    drop_db
+}
+
+wire()
+{
+    python3 "$MR_ROOT/tests/integration/api/wire.py" "${api##*:}" "$1"
+}
+
+@test "requests with two ends are refused, and what follows is not read" {
+    api_up
+    wire smuggling
+    [ "$(sql "select count(*) from millrace.jobs")" = 0 ]
+}
+
+@test "hosts, origins, paths, methods, tokens" {
+    api_up 'hosts = {"known.example"}'
+    wire hosts
+    wire paths
+    wire methods
+    wire tokens
+}
+
+@test "bodies of every kind" {
+    api_up
+    wire bodies
+    wire pipelined
+}
+
+@test "what is too large or too slow" {
+    api_up 'max_body = 100000' 'idle = "2s"'
+    wire large
+    wire slow
+    # and the daemon is as it was
+    post /api/v1/jobs '{"kind": "a"}'
+    says 201
+}
