@@ -66,16 +66,16 @@ select matches(t.check('roles'), '^critical: without their grants: millrace_read
 rollback;
 select matches(t.check('functions'), '^note: \d+, owned by \S+, a superuser -> ', 'functions of a superuser');
 begin;
-grant execute on function millrace.purge(text) to public;
-select matches(t.check('functions'), '^critical: everybody may call: millrace.purge\(text\) -> ', 'a function that everybody may call');
+grant execute on function millrace.purge(text, text) to public;
+select matches(t.check('functions'), '^critical: everybody may call: millrace.purge\(text,text\) -> ', 'a function that everybody may call');
 rollback;
 begin;
-alter function millrace.purge(text) reset search_path;
-select matches(t.check('functions'), '^critical: security definer without a pinned search_path: millrace.purge\(text\) -> ', 'one whose search_path is the caller''s');
+alter function millrace.purge(text, text) reset search_path;
+select matches(t.check('functions'), '^critical: security definer without a pinned search_path: millrace.purge\(text,text\) -> ', 'one whose search_path is the caller''s');
 rollback;
 begin;
-alter function millrace.purge(text) owner to t_shop;
-select matches(t.check('functions'), '^warning: not owned by the owner of the schema: millrace.purge\(text\) -> ', 'one of another owner');
+alter function millrace.purge(text, text) owner to t_shop;
+select matches(t.check('functions'), '^warning: not owned by the owner of the schema: millrace.purge\(text,text\) -> ', 'one of another owner');
 rollback;
 -- The owner is asked, not the caller: here the function is called by itself.
 grant usage on schema millrace, t to t_shop;
