@@ -28,6 +28,10 @@ static const struct {
     {"ordered", "{\"ordered\": true}", "{\"ordering_key\": \"key-{n}\"}", 0.1},
     {"concurrency", "{\"concurrency\": 1000000}", "{}", 0.5},
     {"rate", "{\"rate\": \"1000000000/s\"}", "{}", 0.5},
+    {"concurrency_per_key", "{\"concurrency_per_key\": 1000000}", "{\"ordering_key\": \"key-{k}\"}",
+     0.1},
+    {"rate_per_tenant", "{\"rate_per_tenant\": \"1000000000/s\"}", "{\"tenant\": \"tenant-{k}\"}",
+     0.1},
     {"depth_limit", "{\"depth_limit\": 1000000}", "{}", 0.8},
 };
 

@@ -264,3 +264,33 @@ begin
     commit;
   end loop;
 end $$;
+
+-- Claims p_batch jobs at a time of a fair queue until p_jobs jobs of tenants like p_tenant have been served. Writes down how many jobs were served before
+-- the last of these, and how many claims came back without a job.
+create table bench.fair_wait (tenant text, jobs bigint, empty bigint);
+create procedure bench.fair_drain(p_queue text, p_batch int, p_tenant text, p_jobs bigint)
+language plpgsql
+as $$
+declare
+  v_served bigint := 0;
+  v_empty  bigint := 0;
+  v_lease  text;
+  v_n      int;
+  v_other  int;
+begin
+  while p_jobs > 0 loop
+    select max(c.lease), count(c.id), count(c.id) filter (where c.tenant like p_tenant)
+      into v_lease, v_n, v_other
+      from millrace.claim(p_queue, 'bench', p_batch) c;
+    if v_n = 0 then
+      v_empty := v_empty + 1;
+    else
+      perform millrace.complete(v_lease);
+    end if;
+    commit;
+    p_jobs := p_jobs - v_other;
+    v_served := v_served + v_n;
+  end loop;
+  insert into bench.fair_wait
+  values (p_tenant, v_served - 1, v_empty);
+end $$;

@@ -2,7 +2,8 @@
 -- claim for programs that read many jobs at once: what all of them share comes once and not with each. The first row is the lease's:
 -- lease, priority, lease_until, and when it was made in created_at; its id is null, its kind null or the limit that the queue has
 -- (concurrency or rate). Then come the jobs, in which lease, priority and lease_until may be null. No rows at all where there are no jobs.
--- Where a limit leaves none, one row without a lease: lease_until is when the rate allows the next job, null: when one has ended.
+-- Where a limit leaves none, one row without a lease: lease_until is when a rate allows the next job, or now, where this call has let jobs in that had
+-- been set aside; null: when one has ended.
 -- For a small job these columns are a good part of what is printed and copied.
 -- Errors: as claim.
 create or replace function millrace.claim_batch(

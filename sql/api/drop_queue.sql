@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Removes a queue with all that waits in it, its dead letters and its archive. Refused while jobs of it run. Stop its producers first: a
+-- Removes a queue with its tenants and all that waits in it, its dead letters and its archive. Refused while jobs of it run. Stop its producers first: a
 -- transaction that is still open may have enqueued into it. Errors: MR003 unknown queue, 55006 jobs are running.
 create or replace function millrace.drop_queue(name text)
 returns void
@@ -15,12 +15,13 @@ as $$
 declare
   v_queue   millrace.queue;
   v_running bigint;
+  v_id      int;
 begin
   perform millrace.at_home();
   v_queue := millrace.queue_known(name);
   select count(*)
     into v_running
-    from unnest(millrace.lanes_of(v_queue, 0)) l
+    from unnest(millrace.lanes_family(v_queue)) l
    cross join lateral millrace.lane_open_claims(l, millrace.lane_tally(l));
   if v_running > 0 then
     raise exception using errcode = 'object_in_use',
@@ -32,11 +33,14 @@ begin
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
   delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;
   delete from millrace.turn t where t.queue_id = v_queue.queue_id;
+  delete from millrace.line_list l where l.queue_id = v_queue.queue_id;
   delete from millrace.turn_doubt t where t.queue_id = v_queue.queue_id;
-  delete from millrace.mark m where m.lane >= v_queue.queue_id << 12 and m.lane < (v_queue.queue_id + 1) << 12;
-  delete from millrace.lane l where l.lane >= v_queue.queue_id << 12 and l.lane < (v_queue.queue_id + 1) << 12;
-  delete from millrace.queue q where q.queue_id = v_queue.queue_id;
-  perform millrace.gauge_drop(v_queue.queue_id);
+  foreach v_id in array array(select millrace.family(v_queue.queue_id)) loop
+    delete from millrace.mark m where m.lane >= v_id << 12 and m.lane < (v_id + 1) << 12;
+    delete from millrace.lane l where l.lane >= v_id << 12 and l.lane < (v_id + 1) << 12;
+    delete from millrace.queue q where q.queue_id = v_id;
+  end loop;
+  perform millrace.gauge_drop(v_queue.queue_id), millrace.fair_drop(v_queue.queue_id);
 end $$;
 comment on function millrace.drop_queue(text) is
   'removes a queue';

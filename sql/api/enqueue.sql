@@ -5,7 +5,8 @@
 -- max_attempts: else the kind's retry policy, else the queue's setting. timeout: how long a handler may run.
 -- unique_key: while a job of the queue with this key has not ended, no second one is made, and its id is returned: as it is
 -- (on_conflict ignore), or with the new args and time where it still waits (replace). unique_for: the key is held so long after completion.
--- Waits for a transaction that enqueues the same key. ordering_key: of the jobs of an ordered queue with this key one runs at a time, in order.
+-- Waits for a transaction that enqueues the same key. ordering_key: of the jobs of an ordered queue with this key one runs at a time, in order;
+-- of those of a queue with concurrency_per_key so many.
 -- A queue that has reached its depth_limit takes no more, for later neither: the job goes to its overflow, or is refused.
 -- batch: the job is a member of it (see batch_begin). depends_on: jobs, 1,000 at most, that have to complete before it; it is cancelled when one of them
 -- ends in another way.

@@ -14,14 +14,16 @@ set jit = off
 as $$
 declare
   v_id  int;
+  v_ids int[];      -- its tenants' included
   v_job bigint;
 begin
   perform millrace.at_home();
   v_id := (millrace.queue_known(queue)).queue_id;
+  v_ids := array(select millrace.family(v_id));
   v_job := (select max(u.job_id)
-              from (select j.job_id from millrace.job j where j.job_ref = ref and j.lane >> 12 = v_id
+              from (select j.job_id from millrace.job j where j.job_ref = ref and j.lane >> 12 = any (v_ids)
                      union all
-                    select d.job_id from millrace.delayed d where d.job_ref = ref and d.lane >> 12 = v_id
+                    select d.job_id from millrace.delayed d where d.job_ref = ref and d.lane >> 12 = any (v_ids)
                      union all
                     select d.job_id from millrace.dead d where d.job_ref = ref and d.queue_id = v_id
                      union all

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Removes every job that waits in a queue, available or scheduled; running ones go on. Returns how many.
--- Errors: MR003 unknown queue, MR004 restored schema.
-create or replace function millrace.purge(queue text)
+-- Removes every job that waits in a queue, available or scheduled; running ones go on. Returns how many. tenant: only those of one tenant of a fair queue.
+-- Errors: MR003 unknown queue or tenant, 22023 not a fair queue, MR004 restored schema.
+create or replace function millrace.purge(queue text,
+  tenant text = null)
 returns bigint
 language plpgsql
 volatile
@@ -14,7 +15,7 @@ set jit = off
 as $$
 begin
   perform millrace.at_home();
-  return millrace.purge_at(clock_timestamp(), millrace.queue_known(queue));
+  return millrace.purge_at(clock_timestamp(), millrace.tenant_known(queue, tenant));
 end $$;
-comment on function millrace.purge(text) is
+comment on function millrace.purge(text, text) is
   'removes every waiting job of a queue';

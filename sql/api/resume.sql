@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Lets a paused queue hand out jobs again. Errors: MR003 unknown queue.
-create or replace function millrace.resume(queue text)
+-- Lets a paused queue hand out jobs again, or one tenant of a fair queue. Errors: MR003 unknown queue or tenant, 22023 not a fair queue.
+create or replace function millrace.resume(queue text,
+  tenant text = null)
 returns void
 language plpgsql
 volatile
@@ -15,11 +16,11 @@ declare
   v_id int;
 begin
   perform millrace.at_home();
-  v_id := (millrace.queue_known(queue)).queue_id;
+  v_id := (millrace.tenant_known(queue, tenant)).queue_id;
   update millrace.queue q
      set paused_at = null
    where q.queue_id = v_id;
   perform millrace.wake(v_id, clock_timestamp());
 end $$;
-comment on function millrace.resume(text) is
+comment on function millrace.resume(text, text) is
   'lets a paused queue hand out jobs again';

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Creates a queue or changes its settings: an object of settings by name (see millrace.queue_setting, docs/reference.md). A null value sets
--- the default again. Settings not named stay. Errors: 22023 unknown setting or bad value, 0A000 a setting of a later version.
+-- the default again. Settings not named stay. Errors: 22023 unknown setting or bad value.
 create or replace function millrace.set_queue(name text,
   settings jsonb)
 returns void

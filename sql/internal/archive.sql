@@ -61,7 +61,7 @@ begin
                and j.ctid < '(%3$s,0)'::tid) j
       join (select p.lane, p.pos, p.holder, p.claimed_at, p.finished_at, p.queue_id, p.retention_time,
                    case when p.outcome is null then 'c' else substr(p.outcome, p.ord, 1) end::"char" as letter
-              from (select k.lane, k.holder, k.claimed_at, k.finished_at, k.outcome, q.queue_id, q.retention_time,
+              from (select k.lane, k.holder, k.claimed_at, k.finished_at, k.outcome, coalesce(q.parent_id, q.queue_id) as queue_id, q.retention_time,
                            unnest(k.positions) as pos, generate_subscripts(k.positions, 1) as ord
                       from millrace.claim k
                       join millrace.queue q on q.queue_id = k.lane >> 12
@@ -87,7 +87,7 @@ begin
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome,
                                 holder, claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                 payload_result, job_tenant, job_ref, job_source, trail, order_key)
-  select p_claim.finished_at, p_claim.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+  select p_claim.finished_at, p_claim.finished_at + q.retention_time, j.job_id, j.created_at, coalesce(q.parent_id, q.queue_id), j.lane,
          millrace.archive_slot(p_now, p_claim.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          coalesce(substr(p_claim.outcome, u.ord::int, 1), 'c')::"char", p_claim.holder, p_claim.claimed_at, j.job_kind, j.payload_args,
          j.run_limit, j.payload_meta, j.payload_state, j.payload_blob, r.payload_result, j.job_tenant, j.job_ref, j.job_source, j.trail, j.order_key

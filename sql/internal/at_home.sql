@@ -19,3 +19,14 @@ begin
   end if;
   perform set_config('millrace.at_home', 'millrace.home'::regclass::oid::text, false);
 end $$;
+
+-- The same as a question, asked anew each time.
+create or replace function millrace.is_home()
+returns boolean
+language sql
+stable
+as $$
+  select exists (select
+                   from millrace.home h
+                   join pg_control_system() c on c.system_identifier = h.system_id)
+$$;

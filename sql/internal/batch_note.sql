@@ -54,8 +54,8 @@ begin
   insert into millrace.batch_note (batch_id, completed_n, dead_n, cancelled_n, expired_n)
   select h.batch_id, count(*) filter (where h.letter = 'c'), count(*) filter (where h.letter = 'd'),
          count(*) filter (where h.letter in ('k', 'p')), count(*) filter (where h.letter = 'x')
-    from (select h.batch_id, substr(p_letters, h.ord::int, 1) as letter
-            from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
+    from (select h.batch_id, h.letter
+            from unnest(p_hooks, string_to_array(p_letters, null)) h(job_id, lane, order_key, unique_name, batch_id, letter)
            where h.batch_id is not null) h
    where h.letter in ('c', 'd', 'k', 'x', 'p')
    group by h.batch_id;

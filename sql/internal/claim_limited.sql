@@ -6,7 +6,8 @@
 --   2. A claim that cannot have the lock in time ends with nothing: an open transaction that has claimed keeps the others waiting no longer.
 --   3. Lock order: a queue (class 12) before its lanes (class 7).
 -- p_lane: the queue's only lane; null where it has several.
--- limited tells claim_batch which limit there is; without jobs, until is when the rate allows the next one (null: when a job ends).
+-- limited tells claim_batch which limit there is; without jobs, until is when a rate allows the next one, or at once, where a claim has let jobs in for the
+-- next one (null: when a job ends). Limits of each key and tenant are kept by take_odd, see lines_claim.
 create or replace function millrace.claim_limited(p_now timestamptz, p_queue_id int, p_worker text, p_max_jobs int, p_lease_for interval,
                                                   p_with_state boolean, p_part int, p_lane int)
 returns millrace.taken
@@ -18,6 +19,7 @@ declare
   v_taken millrace.taken;
   v_room  bigint := p_max_jobs;
   v_rate  record;
+  v_inner boolean;
   v_word  text := 'concurrency';
 begin
   if not pg_try_advisory_xact_lock(1297219596, p_queue_id) then
@@ -35,37 +37,79 @@ begin
   if not found then
     return null;
   end if;
-  if v_queue.concurrency_limit is not null then
-    v_room := least(v_room, v_queue.concurrency_limit - millrace.queue_running(p_now, v_queue, v_queue.concurrency_limit - p_max_jobs));
+  v_inner := v_queue.key_limit is not null or v_queue.tenant_rate is not null;
+  if v_queue.concurrency_limit is not null or v_queue.key_limit is not null then
+    v_room := least(v_room, coalesce(v_queue.concurrency_limit, 2147483647)
+                            - millrace.queue_running(p_now, v_queue, case when v_queue.key_limit is null then v_queue.concurrency_limit - p_max_jobs else 0 end));
   end if;
-  if v_queue.rate_limit is not null then
-    v_word := case when v_queue.concurrency_limit is null then 'rate' else v_word end;
-    v_rate := millrace.rate_room(p_now, v_queue);
+  if v_queue.concurrency_limit is null and v_queue.key_limit is null then
+    v_word := 'rate';
+  end if;
+  if v_queue.rate_limit is not null or v_queue.tenant_rate is not null then
+    v_rate := millrace.rate_room(p_now, p_queue_id, '', coalesce(v_queue.rate_limit, v_queue.tenant_rate));
     p_now := v_rate.at;
-    v_taken.until := case when v_room > 0 then v_rate.again end;
-    v_room := least(v_room, v_rate.room);
+    if v_queue.rate_limit is not null then
+      v_taken.until := case when v_room > 0 then v_rate.again end;
+      v_room := least(v_room, v_rate.room);
+    end if;
   end if;
   if v_room <= 0 then
     v_taken.limited := v_word;
     return v_taken;
   end if;
   v_taken := null;
-  if v_room = 1 and pg_current_xact_id_if_assigned() is null and pg_try_advisory_xact_lock(1297219591, p_lane) then
+  if v_room = 1 and not v_inner and pg_current_xact_id_if_assigned() is null and pg_try_advisory_xact_lock(1297219591, p_lane) then
     v_taken := millrace.lane_take_one(p_now, pg_sequence_last_value('millrace.seg_seq'::regclass)::int, p_lane, 1, p_worker,
                                       coalesce(p_lease_for, v_queue.lease_time), p_lease_for is not null);
   end if;
   if v_taken.n is null then
-    v_taken := millrace.claim_search(p_now, v_queue.queue_name, p_worker, v_room::int, coalesce(p_lease_for, v_queue.lease_time),
-                                     p_lease_for is not null, p_with_state, p_part, false);
+    v_taken := millrace.claim_search(p_now, p_queue_id, p_worker, v_room::int, coalesce(p_lease_for, v_queue.lease_time),
+                                     p_lease_for is not null, p_with_state,
+                                     case when v_inner then least(v_queue.part_count, 31) else p_part end, false);
+  end if;
+  if v_inner then
+    v_taken := millrace.claim_inner(p_now, v_queue, v_taken, v_room::int, v_word);
   end if;
   if v_taken.n > 0 then
     v_taken.limited := v_word;
-    if v_queue.rate_limit is not null then
-      insert into millrace.started (slot, queue_id, started_at, started_total, started_n)
-      values (millrace.started_slot(p_now, v_rate.period), p_queue_id, p_now, v_rate.total + v_taken.n, v_taken.n);
+    if v_queue.rate_limit is not null or v_queue.tenant_rate is not null then
+      insert into millrace.started (slot, queue_id, share, started_at, started_total, started_n)
+      values (millrace.started_slot(p_now, v_rate.period), p_queue_id, '', p_now, v_rate.total + v_taken.n, v_taken.n);
     end if;
   end if;
   return v_taken;
+end $$;
+
+-- The rest of a claim of a queue with limits for each key or tenant: notes what it started of each tenant, and lets others in where there is room. Not where it
+-- got all it wanted of those that were let in before: there may be more of them. Nothing taken: says when to come again.
+create or replace function millrace.claim_inner(p_now timestamptz, p_queue millrace.queue, p_taken millrace.taken, p_room int, p_word text)
+returns millrace.taken
+language plpgsql
+as $$
+declare
+  c_in constant int := 1000;      -- jobs let in by one claim
+  v_n  int := coalesce(p_taken.n, 0);
+  v_in record;
+begin
+  if p_queue.tenant_rate is not null and p_taken.jobs is not null then
+    insert into millrace.started (slot, queue_id, share, started_at, started_total, started_n)
+    select millrace.started_slot(r.at, r.period), p_queue.queue_id, 't' || t.tenant, r.at, r.total + t.n, t.n
+      from (select j.tenant, count(*) as n
+              from unnest(p_taken.jobs) j
+             where j.tenant is not null
+             group by 1) t
+      join millrace.tenants_room(p_now, p_queue.queue_id, array(select distinct j.tenant from unnest(p_taken.jobs) j where j.tenant is not null),
+                                 p_queue.tenant_rate) r on r.tenant = t.tenant;
+  end if;
+  if v_n < p_room or p_taken.lane & 31 <> least(p_queue.part_count, 31) then
+    v_in := millrace.lines_let_in(p_now, p_queue, case when v_n > 0 then p_taken.lane else 2147483647 end, c_in);
+    if v_n = 0 and v_in.left_over then
+      p_taken := null;
+      p_taken.limited := p_word;
+      p_taken.until := case when v_in.n > 0 then p_now else v_in.again end;
+    end if;
+  end if;
+  return p_taken;
 end $$;
 
 -- Waits a moment for the lock of a queue with limits. False: it could not be had.

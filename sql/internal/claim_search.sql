@@ -4,7 +4,7 @@
 -- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for. But never with
 -- another lane in hand that turned out to be empty (p_held): two claimers would wait for each other. Then the call ends with nothing.
 -- p_part: of several parts the first to look at.
-create or replace function millrace.claim_search(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease interval,
+create or replace function millrace.claim_search(p_now timestamptz, p_queue_id int, p_worker text, p_max_jobs int, p_lease interval,
                                                  p_own_lease boolean, p_with_state boolean, p_part int, p_held boolean)
 returns millrace.taken
 language plpgsql
@@ -23,7 +23,7 @@ begin
   select q.*
     into v_queue
     from millrace.queue q
-   where q.queue_name = p_queue;
+   where q.queue_id = p_queue_id;
   v_lane := millrace.lane_memo(v_queue);
   if v_lane is not null and pg_try_advisory_xact_lock(c_lane_lock, v_lane) then
     v_taken := millrace.lane_take(p_now, v_lane, p_max_jobs, 'r', p_worker, p_lease, p_own_lease, p_with_state);

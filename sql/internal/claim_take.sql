@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes jobs of a queue; claim and claim_batch read them. Here the usual case: one priority, and no look at parts that others serve.
--- Everything else is claim_search's, and claim_limited's where the queue has limits.
+-- Everything else is claim_search's, claim_limited's where the queue has limits, and claim_fair's where it has tenants.
 -- A statement costs ten microseconds and an expression one, each time: hence one statement for all that a claim has to know first.
 create or replace function millrace.claim_take(p_now timestamptz, p_queue text, p_worker text, p_max_jobs int, p_lease_for interval,
                                                p_with_state boolean)
@@ -21,20 +21,21 @@ begin
   end if;
   -- A session has a part of its own; but now and then it begins with any, because where there are fewer sessions than parts the
   -- others would wait as long as those have jobs.
-  select q.queue_id as id, q.parts_seen as parts, l.base, l.base = l.last and not q.limited as one, q.limited,
+  select q.queue_id as id, q.parts_seen as parts, l.base, l.base = l.last and not (q.limited or q.has_tenants) as one, q.limited, q.has_tenants,
          l.base = l.last and q.parts_seen = 1 as only,
          coalesce(p_lease_for, q.lease_time) as lease, coalesce(p_worker, 'pid ' || pg_backend_pid()) as worker,
          case when random() < 0.1 then floor(random() * q.parts_seen)::int else pg_backend_pid() end as part,
          abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000 as upkeep,
          current_setting('millrace.some', true) as some, current_setting('millrace.many', true) as many
     into v_queue
-    from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null as limited
+    from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null or q.key_limit is not null or q.tenant_rate is not null as limited
             from millrace.queue q) q
    cross join lateral (select min(l.lane) as base, max(l.lane) as last
                          from millrace.lane l
                         where l.lane >= q.queue_id << 12
                           and l.lane < (q.queue_id + 1) << 12) l
    where q.queue_name = p_queue
+     and q.parent_id is null
      and q.paused_at is null;
   if not found then
     return null;
@@ -70,6 +71,9 @@ begin
     return millrace.claim_limited(p_now, v_queue.id, v_queue.worker, p_max_jobs, p_lease_for, p_with_state, v_queue.part,
                                   case when v_queue.only then v_queue.base end);
   end if;
-  return millrace.claim_search(p_now, p_queue, v_queue.worker, p_max_jobs, v_queue.lease, p_lease_for is not null, p_with_state, v_queue.part,
+  if v_queue.has_tenants then
+    return millrace.claim_fair(p_now, v_queue.id, v_queue.worker, p_max_jobs, p_lease_for, p_with_state, v_queue.part);
+  end if;
+  return millrace.claim_search(p_now, v_queue.id, v_queue.worker, p_max_jobs, v_queue.lease, p_lease_for is not null, p_with_state, v_queue.part,
                                v_held);
 end $$;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
--- parked leases that ended, of old figures, rounds, starts and keys of enqueue_once; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
+-- parked leases that ended, of old figures, rounds of upkeep and of fair queues, starts and keys of enqueue_once; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
 -- may be stuck.
 create or replace function millrace.clean(p_now timestamptz)
 returns bigint
@@ -10,7 +10,8 @@ declare
   v_leaf record;
   v_gone boolean;
   v_n    bigint := millrace.unpark(p_now) + millrace.marks_forget(p_now) + millrace.unique_forget(p_now) + millrace.batches_forget(p_now)
-                   + millrace.depends_forget(p_now) + millrace.turns_forget(p_now);
+                   + millrace.depends_forget(p_now) + millrace.turns_forget(p_now)
+                   + coalesce((select sum(millrace.tenants_follow(q.queue_id)) from millrace.queue q where q.has_tenants), 0)::bigint;
 begin
   for v_leaf in
     select c.relname, p.relname as parent
@@ -19,7 +20,7 @@ begin
       join pg_class p on p.oid = i.inhparent
      where p.relnamespace = 'millrace'::regnamespace
        and p.relkind = 'p'
-       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key') or c.relname in ('job_parked', 'claim_parked'))
+       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round') or c.relname in ('job_parked', 'claim_parked'))
        and pg_table_size(c.oid) > 65536
   loop
     case v_leaf.parent
@@ -30,6 +31,9 @@ begin
           using p_now - interval '6 hours';
       when 'upkeep_round' then
         execute format('select not exists (select from millrace.%I where ended_at >= $1)', v_leaf.relname) into v_gone
+          using p_now - interval '2 hours';
+      when 'fair_round' then
+        execute format('select not exists (select from millrace.%I where made_at >= $1)', v_leaf.relname) into v_gone
           using p_now - interval '2 hours';
       when 'once_key' then
         execute format('select not exists (select from millrace.%I where made_at >= $1)', v_leaf.relname) into v_gone
@@ -44,7 +48,7 @@ begin
     end case;
     continue when not v_gone;
     -- A reader such as pg_dump holds them all: one short wait tells.
-    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key'), '5ms');
+    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round'), '5ms');
     v_n := v_n + 1;
   end loop;
   delete from millrace.lane a

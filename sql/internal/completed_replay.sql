@@ -12,18 +12,17 @@ begin
   perform pg_current_xact_id();
   insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, run_limit, payload_meta, payload_state,
                             payload_blob, job_tenant, job_ref, job_source, order_key)
-  select o.pos, o.pos, p_now, (o.lane & ~31) + millrace.part_of(o.order_key, o.pos, p_queue.part_count), o.attempts_limit, o.job_kind, o.payload_args, o.run_limit,
+  select o.pos, o.pos, p_now, (o.lane & ~31) + millrace.part_of(case when p_queue.ordered then o.order_key end, o.pos, p_queue.part_count), o.attempts_limit, o.job_kind, o.payload_args, o.run_limit,
          o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant, o.job_ref, 'replay', o.order_key
     from (select nextval('millrace.pos_seq') as pos, s.*
             from (select j.lane, j.attempts_limit, j.job_kind, j.payload_args, j.run_limit, j.payload_meta, j.payload_state,
-                         j.payload_blob, j.job_tenant, j.job_ref, k.finished_at, j.job_id, case when p_queue.ordered then j.order_key end as order_key
+                         j.payload_blob, j.job_tenant, j.job_ref, k.finished_at, j.job_id, case when p_queue.ordered or p_queue.key_limit is not null then j.order_key end as order_key
                     from (select k.lane, u.pos, k.finished_at,
                                  coalesce(k.job_ids[u.ord], u.pos) as job_id
-                            from millrace.claim k
+                            from millrace.family(p_queue.queue_id) f
+                            join millrace.claim k on k.lane >= f << 12 and k.lane < (f + 1) << 12
                            cross join lateral unnest(k.positions) with ordinality u(pos, ord)
-                           where k.lane >= p_queue.queue_id << 12
-                             and k.lane < (p_queue.queue_id + 1) << 12
-                             and k.status in ('d', 'l')
+                           where k.status in ('d', 'l')
                              and k.finished_at >= p_since
                              and k.finished_at < p_until
                              and coalesce(substr(k.outcome, u.ord::int, 1), 'c') = 'c') k
@@ -32,7 +31,7 @@ begin
                      and (p_kind is null or j.job_kind = p_kind)
                    union all
                   select a.lane, a.attempts_limit, a.job_kind, a.payload_args, a.run_limit, a.payload_meta, a.payload_state, a.payload_blob,
-                         a.job_tenant, a.job_ref, a.finished_at, a.job_id, case when p_queue.ordered then a.order_key end
+                         a.job_tenant, a.job_ref, a.finished_at, a.job_id, case when p_queue.ordered or p_queue.key_limit is not null then a.order_key end
                     from millrace.archive a
                    where a.queue_id = p_queue.queue_id
                      and a.outcome = 'c'

@@ -11,6 +11,7 @@ language plpgsql
 as $$
 declare
   v_queue millrace.queue;
+  v_home  millrace.queue;      -- the tenant's, where the queue is fair
   v_job   millrace.job;
   v_due   timestamptz := coalesce(p_run_at, p_now + p_delay);
   v_first bigint;
@@ -28,7 +29,7 @@ begin
   perform millrace.check_size('meta', millrace.json_size(p_meta, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
   perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
-  if p_ordering_key is not null and not v_queue.ordered then
+  if p_ordering_key is not null and not v_queue.ordered and v_queue.key_limit is null then
     perform millrace.refuse_unordered('', p_queue);
   end if;
   v_job.job_id := nextval('millrace.pos_seq');
@@ -45,7 +46,8 @@ begin
     perform millrace.batch_enter('', p_batch, 1) where p_batch is not null;
     v_waits := millrace.depend_note(p_now, '', v_job.job_id, p_depends_on, null);
   end if;
-  v_job.lane := (v_queue.queue_id << 12) + (p_priority << 5);
+  v_home := case when v_queue.fair then millrace.tenant_of(v_queue, p_tenant) else v_queue end;
+  v_job.lane := (v_home.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_job.lane);
   v_job.attempts_limit := coalesce(p_max_attempts, (select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind),
                                    v_queue.attempts_limit);
@@ -74,7 +76,7 @@ begin
   else
     insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
                               payload_state, payload_blob, job_tenant, job_ref, job_source, order_key, unique_name, batch_id)
-    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + millrace.part_of(p_ordering_key, v_job.job_id, v_queue.part_count), v_job.attempts_limit, p_kind, p_args,
+    values (v_job.job_id, v_job.job_id, p_now, v_job.lane + millrace.part_of(case when v_queue.ordered then p_ordering_key end, v_job.job_id, v_queue.part_count), v_job.attempts_limit, p_kind, p_args,
             p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_ordering_key, p_unique_key, p_batch);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;

@@ -8,11 +8,9 @@ declare
   c_options constant text[] := array['kind', 'args', 'queue', 'priority', 'run_at', 'delay', 'unique_key', 'ordering_key', 'tenant', 'ref',
                                      'max_attempts', 'timeout', 'expires_in', 'meta', 'state', 'blob', 'on_conflict', 'unique_for', 'batch', 'depends_on'];
   v_bad record;
-  v_one record;
   v_ids bigint[];       -- where some have a unique_key: the id of each, and whether it is another job's
   v_old boolean[];
   v_said int[];         -- and whose args and time it gets
-  v_limited boolean := false;
   v_waits boolean[];    -- whether it has to wait for others
   v_some record;        -- which features they use
 begin
@@ -89,29 +87,20 @@ begin
   end;
 
   perform pg_current_xact_id();
-  for v_one in
-    select q.queue_id, (q.queue_id << 12) + (d.priority << 5) as lane, q.depth_limit is not null as limited
-      from (select distinct coalesce(r.queue, 'default') as queue_name, coalesce(r.priority, 50) as priority
-              from jsonb_to_recordset(p_jobs) as r(queue text, priority int)) d
-     cross join lateral millrace.queue_of(d.queue_name) q
-  loop
-    perform millrace.lane_register(v_one.lane);
-    perform millrace.wake(v_one.queue_id, p_now);
-    v_limited := v_limited or v_one.limited;
-  end loop;
-  if v_limited then
+  if millrace.jobs_lanes(p_now, p_jobs) then
     p_jobs := millrace.jobs_into(p_now, p_jobs);
+    perform millrace.jobs_lanes(p_now, p_jobs);      -- some may be in their overflow now
   end if;
   select max(pg_column_size(r.args)) filter (where pg_column_size(r.args) > q.args_bytes) as args,
          max(pg_column_size(r.meta)) filter (where pg_column_size(r.meta) > q.args_bytes) as meta,
          max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
          max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
          min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit,
-         min(r.ord) filter (where r.ordering_key is not null and not q.ordered) as unordered
+         min(r.ord) filter (where r.ordering_key is not null and not q.ordered and q.key_limit is null) as unordered
     into v_bad
     from (select row_number() over () as ord, r.*
             from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text, ordering_key text)) r
-    join millrace.queue q on q.queue_name = coalesce(r.queue, 'default');
+    join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null;
   if v_bad.unordered is not null then
     perform millrace.refuse_unordered(format('job %s: ', v_bad.unordered), coalesce(p_jobs -> (v_bad.unordered - 1)::int ->> 'queue', 'default'));
   end if;
@@ -148,16 +137,17 @@ begin
                                              tenant text, ref text, max_attempts int, "timeout" interval, expires_in interval,
                                              meta jsonb, state text, blob text, unique_key text, ordering_key text, batch bigint)),
     resolved as materialized (
-      select r.*, q.queue_id, q.part_count, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
+      select r.*, coalesce(t.queue_id, q.queue_id) as queue_id, q.part_count, q.ordered, coalesce(r.max_attempts, p.attempts_limit, q.attempts_limit) as attempts_limit,
              coalesce(s.run_at, p_now + s.delay, r.run_at, p_now + r.delay) as due_at, case when s.ord is null then r.args else s.args end as said_args
         from raw r
         left join raw s on s.ord = v_said[r.ord] and s.ord <> r.ord
-        join millrace.queue q on q.queue_name = coalesce(r.queue, 'default')
+        join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
+        left join millrace.queue t on q.fair and t.parent_id = q.queue_id and t.tenant_name = r.tenant
         left join millrace.retry_policy p on p.policy_kind = r.kind
        where v_old[r.ord] is not true
        order by r.ord),
     new as materialized (
-      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.ordering_key, r.queue_id, r.part_count, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
+      select coalesce(v_ids[r.ord], nextval('millrace.pos_seq')) as pos, r.ord, r.unique_key, r.ordering_key, r.queue_id, r.part_count, r.ordered, coalesce(r.priority, 50) << 5 as rank, r.attempts_limit,
              r.kind as job_kind, coalesce(r.said_args, '{}') as args, r.tenant, r.ref, r."timeout" as run_limit, r.meta,
              decode(r.state, 'base64') as state, decode(r.blob, 'base64') as blob,
              case when v_waits[r.ord] then 'infinity' when r.due_at > p_now then r.due_at end as due, case when v_waits[r.ord] then r.due_at end as resume,
@@ -167,7 +157,7 @@ begin
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
                                 payload_state, payload_blob, job_tenant, job_ref, order_key, unique_name, batch_id)
-      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(n.ordering_key, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
+      select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(case when n.ordered then n.ordering_key end, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
              n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch
         from new n
        where n.due is null
@@ -189,4 +179,36 @@ begin
               from unnest(v_old) with ordinality o(is_old, ord)
              where o.is_old) i
      order by i.ord;
+end $$;
+
+-- Makes the queues, tenants and lanes that some jobs need, and wakes who waits for them. True: one of the queues has a limit. Tenants are made in
+-- their own order, so that two calls with the same new ones wait for each other and not in a circle.
+create or replace function millrace.jobs_lanes(p_now timestamptz, p_jobs jsonb)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_one     record;
+  v_limited boolean := false;
+begin
+  for v_one in
+    select q as queue, d.priority
+      from (select distinct coalesce(r.queue, 'default') as queue_name, coalesce(r.priority, 50) as priority
+              from jsonb_to_recordset(p_jobs) as r(queue text, priority int)) d
+     cross join lateral millrace.queue_of(d.queue_name) q
+  loop
+    if (v_one.queue).fair then
+      perform millrace.lane_register(((millrace.tenant_of(v_one.queue, d.tenant)).queue_id << 12) + (v_one.priority << 5))
+         from (select distinct r.tenant
+                 from jsonb_to_recordset(p_jobs) as r(queue text, priority int, tenant text)
+                where coalesce(r.queue, 'default') = (v_one.queue).queue_name
+                  and coalesce(r.priority, 50) = v_one.priority
+                order by 1) d;
+    else
+      perform millrace.lane_register(((v_one.queue).queue_id << 12) + (v_one.priority << 5));
+    end if;
+    perform millrace.wake((v_one.queue).queue_id, p_now);
+    v_limited := v_limited or (v_one.queue).depth_limit is not null;
+  end loop;
+  return v_limited;
 end $$;

@@ -14,7 +14,13 @@ begin
     into v_queue
     from millrace.queue q
    where q.queue_id = p_claim.lane >> 12;
-  foreach v_lane in array millrace.lanes_of(v_queue, 0) loop
+  if v_queue.parent_id is not null then      -- a tenant's: the fleet is its queue's
+    select q.*
+      into v_queue
+      from millrace.queue q
+     where q.queue_id = v_queue.parent_id;
+  end if;
+  foreach v_lane in array millrace.lanes_family(v_queue) loop
     for v_seg in reverse v_open .. greatest(v_open - 1, 0) loop
       if exists (select
                    from (select k.no, k.status, k.done_n, k.failed_n, k.finished_at

@@ -90,7 +90,8 @@ begin
     if pg_try_advisory_xact_lock(1297219604, p_queue.queue_id) then
       v_in := millrace.hint(('millrace.depth_in_' || p_queue.queue_id)::regclass);
       perform setval(('millrace.depth_base_' || p_queue.queue_id)::regclass,
-                     p_own - v_in + (select coalesce(sum(millrace.lane_depth(p_now, l)), 0)::bigint from unnest(v_lanes) l));
+                     p_own - v_in + (select coalesce(sum(millrace.lane_depth(p_now, l)), 0)::bigint from unnest(v_lanes) l)
+                     + millrace.queue_aside_about(p_queue));
     end if;
     raise exception using errcode = 'MRLET';      -- to let go of the lock
   exception

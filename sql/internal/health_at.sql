@@ -9,7 +9,7 @@ begin
   return query
     select s.queue, v.status, v.message
       from millrace.stats_at(p_now, null) s
-      join millrace.queue q on q.queue_name = s.queue
+      join millrace.queue q on q.queue_name = s.queue and q.parent_id is null
      cross join lateral millrace.queue_verdict(q, s.available, s.oldest_seconds) v
      order by s.queue;
   return next millrace.log_verdict(p_now);

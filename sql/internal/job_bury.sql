@@ -8,7 +8,7 @@ begin
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, failure,
                              job_kind, payload_args, stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant,
                              job_ref, job_source, trail, order_key, unique_name)
-  values (p_now, p_job.job_id, p_job.created_at, p_job.lane >> 12, p_job.lane,
+  values (p_now, p_job.job_id, p_job.created_at, millrace.queue_owner(p_job.lane >> 12), p_job.lane,
           200 + coalesce(pg_column_size(p_job.payload_args), 0) + coalesce(pg_column_size(p_job.payload_meta), 0)
               + coalesce(pg_column_size(p_job.payload_state), 0) + coalesce(pg_column_size(p_job.payload_blob), 0)
               + coalesce(pg_column_size(p_job.trail), 0),

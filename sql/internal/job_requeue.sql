@@ -20,11 +20,12 @@ begin
      where q.queue_id = p_job.lane >> 12;
   else
     v_queue := millrace.queue_of(p_changes ->> 'queue');
+    v_queue := millrace.tenant_of(v_queue, p_job.job_tenant);
   end if;
   if p_job.order_key is not null and v_queue.queue_id <> p_job.lane >> 12 then
-    -- It leaves its place in one queue, and has one in the other only if that is ordered, too.
+    -- It leaves its place in one queue, and has one in the other only if that has a use for keys, too.
     perform millrace.turns_pass(p_now, array[row(p_job.job_id, p_job.lane, p_job.order_key, null, null)::millrace.hook], 'c');
-    p_job.order_key := case when v_queue.ordered then p_job.order_key end;
+    p_job.order_key := case when v_queue.ordered or v_queue.key_limit is not null then p_job.order_key end;
   end if;
   p_job.lane := (v_queue.queue_id << 12) + (v_rank << 5);
   perform millrace.lane_register(p_job.lane);

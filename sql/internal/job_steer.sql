@@ -67,7 +67,7 @@ begin
     job.order_key := v_row.order_key;
     job.unique_name := v_row.unique_name;
     job.batch_id := v_row.batch_id;
-    due_at := case when v_row.why <> 'o' then v_row.due_at end;
+    due_at := case when v_row.why not in ('o', 'k', 't') then v_row.due_at end;
     why := v_row.why;
     resume_at := v_row.resume_at;
   end if;

@@ -74,6 +74,12 @@ begin
   if v_story ->> 'status' = 'available' and v_story ? 'ordering_key' then
     v_story := v_story || jsonb_strip_nulls(jsonb_build_object('waits_for', millrace.turn_before(p_id)));
   end if;
+  if v_story ->> 'status' = 'available' then
+    v_story := v_story || jsonb_strip_nulls(jsonb_build_object('limited_by', (select case d.why when 'k' then 'concurrency_per_key' when 't' then 'rate_per_tenant' end
+                                                                               from millrace.delayed d
+                                                                              where d.job_id = p_id
+                                                                              limit 1)));
+  end if;
   return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id)
          || case
               when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))

@@ -13,8 +13,8 @@ begin
   select array_agg(h.job_id) filter (where h.letter = 'c' and h.unique_name is not null),
          array_agg(h.job_id) filter (where h.letter <> 'c' and h.unique_name is not null), count(h.batch_id) > 0
     into v_done, v_gone, v_batches
-    from (select h.job_id, h.unique_name, h.batch_id, substr(p_letters, h.ord::int, 1) as letter
-            from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)) h
+    from (select h.job_id, h.unique_name, h.batch_id, h.letter
+            from unnest(p_hooks, string_to_array(p_letters, null)) h(job_id, lane, order_key, unique_name, batch_id, letter)) h
    where h.letter in ('c', 'd', 'k', 'x', 'p');
   if v_done is not null then
     perform millrace.unique_release(p_now, v_done, true);

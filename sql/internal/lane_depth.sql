@@ -29,3 +29,17 @@ begin
   return greatest(0, coalesce(v_tally.counted, 0) - coalesce(v_claimed, 0)
                      + (millrace.window_count(p_lane, coalesce(v_tally.win_hi, '1:1:'), millrace.snapshot())).n);
 end $$;
+
+-- The jobs available in a queue, its tenants' included. Of many lanes only those are counted that may have jobs.
+create or replace function millrace.queue_depth(p_now timestamptz, p_queue millrace.queue)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_lanes int[] := millrace.lanes_family(p_queue);
+begin
+  if p_queue.has_tenants then
+    v_lanes := millrace.lanes_ready(v_lanes, null);
+  end if;
+  return (select coalesce(sum(millrace.lane_depth(p_now, l)), 0) from unnest(v_lanes) l);
+end $$;

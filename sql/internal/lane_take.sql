@@ -61,6 +61,7 @@ declare
   v_marks   text;
   v_marked  boolean;                         -- somewhere
   v_hit     boolean;                         -- here
+  v_rated   boolean;                         -- jobs of tenants, and they have a rate
   v_hooks   millrace.hook[];                 -- see jobs_ended
   v_plain   boolean;                         -- nothing in a range but jobs to be read later
 begin
@@ -127,30 +128,35 @@ begin
           if v_few then
             select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
                    millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   coalesce(max(pg_column_size(j.payload_args)), 0) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
-                                      j.order_key, j.unique_name, j.batch_id)) > 0 as odd,
+                   max(coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                       + coalesce(pg_column_size(j.job_ref), 0)) >= c_large
+                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name,
+                                       j.batch_id)) > 0 as odd,
+                   bool_or(j.job_tenant is not null) as tenanted,
                    array_agg(case
-                               when coalesce(pg_column_size(j.payload_args), 0) < c_large
-                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail) = 0
-                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null, null, null,
-                                        p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
+                               when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                                    + coalesce(pg_column_size(j.job_ref), 0) < c_large
+                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.trail) = 0
+                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null,
+                                        j.job_tenant, j.job_ref, p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
                              end) as jobs
               into v_found
               from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
           else
             select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
-                   millrace.newest_xid(j.xid) as xid, sum(p_now - j.since) as wait, bool_or(j.odd) is true as odd
+                   millrace.newest_xid(j.xid) as xid, sum(p_now - j.since) as wait, bool_or(j.odd) is true as odd,
+                   bool_or(j.tenanted) as tenanted
               into v_found
               from millrace.range_look(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
           end if;
           exit when v_found.n = 0;
-          v_plain := not (v_found.odd or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
+          v_plain := not (v_found.odd or v_found.tenanted or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
           if not v_plain then
             exit windows when p_mode = 't';
             v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
-            if (v_found.odd or v_hit) and p_mode = 'r'
-               and (v_few or v_hit or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
+            v_rated := v_found.tenanted and (select q.tenant_rate is not null from millrace.queue q where q.queue_id = p_lane >> 12);
+            if (v_found.odd or v_hit or v_rated) and p_mode = 'r'
+               and (v_few or v_hit or v_rated or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
               exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
               v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_n,
                                            v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);      -- it reads on behind those that were looked at

@@ -49,12 +49,12 @@ begin
   end if;
   select j.xid, a.at as pos, case when j.pack_n is null then j.job_id else a.at end as job_id, j.attempt, j.attempts_limit, j.job_kind,
          case when j.pack_n is null then j.payload_args else j.pack[a.at - j.pos + j.pack_n] end as payload_args,
-         j.job_source, j.created_at, j.run_limit, j.xid >= pg_snapshot_xmax(v_cur.win_hi) as next,
+         j.job_tenant, j.job_ref, j.job_source, j.created_at, j.run_limit, j.xid >= pg_snapshot_xmax(v_cur.win_hi) as next,
          date_part('epoch', p_now - coalesce(j.ready_at, j.created_at)) * 1e6 as wait_us,
          concat('%1$s.', p_lane, '.', v_cur.no, '.', v_cur.token) as lease, p_now + p_lease as until,
-         coalesce(pg_column_size(j.payload_args), 0) >= 1500      -- c_large of lane_take
-         or num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.job_tenant, j.job_ref, j.trail,
-                      j.order_key, j.unique_name, j.batch_id) > 0
+         coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+         + coalesce(pg_column_size(j.job_ref), 0) >= 1500      -- c_large of lane_take
+         or num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name, j.batch_id) > 0
          or p_max > 1 and (a.at < j.pos
                            or pg_snapshot_xmin(s.seen) < pg_snapshot_xmax(s.seen)
                            or exists (select
@@ -104,7 +104,7 @@ begin
           case when v_job.job_id <> v_job.pos then array[v_job.job_id] end, v_job.until, 'r', 1);
   return row(p_lane, v_job.lease, v_job.until, 1, null, null, null, null, null, null,
              array[row(v_job.lease, v_job.job_id, v_job.attempt, v_job.attempts_limit, v_job.job_kind, v_job.payload_args, null, null, null,
-                       null, null, p_lane >> 5 & 127, v_job.job_source, v_job.created_at, v_job.until,
+                       v_job.job_tenant, v_job.job_ref, p_lane >> 5 & 127, v_job.job_source, v_job.created_at, v_job.until,
                        v_job.run_limit)::millrace.claimed_job], null)::millrace.taken;
 end $$
     $sql$, slot);

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The first p_limit of some lanes that may have a job, in the same order; the others before the last of these surely have none.
 -- One statement instead of a claim on each: a queue with twenty priorities must not cost twenty claims.
--- A lane is surely empty when its cursor stands in the open segment, no transaction that ran at its window's end has ended since,
--- no segment was closed since (a window may be read for long), and no row lies behind the cursor.
+-- A lane is surely empty when its cursor stands in the open segment, no transaction that ran at its window's end has ended since and left a row
+-- in it, no segment was closed since (a window may be read for long), and no row lies behind the cursor. p_limit null: all of them.
 create or replace function millrace.lanes_ready(p_lanes int[], p_limit int)
 returns int[]
 language plpgsql
@@ -12,6 +12,7 @@ declare
   v_slot  int := v_open % 16;
   v_snap  pg_snapshot := pg_current_snapshot();      -- own jobs may count as ready: the claim itself knows better
   v_end   xid8 := pg_snapshot_xmax(v_snap);
+  v_closed xid8 := (select g.closed_xid from millrace.segment g where g.seg = v_open - 1);
   v_from_xid xid8[];
   v_from_pos bigint[];
   v_to_xid   xid8[];
@@ -26,12 +27,18 @@ begin
     select l.lane
       from unnest(p_lanes) with ordinality l(lane, ord)
      where coalesce((select k.last_seg < v_open
-                            -- Also where the window is in another row: lane_take leaves a tick when it finds such a lane empty.
-                            or (pg_snapshot_xmax(k.win_hi) < (select g.closed_xid from millrace.segment g where g.seg = v_open - 1)) is not false
+                            or (pg_snapshot_xmax(k.win_hi) < v_closed) is not false
                             or (pg_snapshot_xmin(k.win_hi) < pg_snapshot_xmax(k.win_hi)
                                 and exists (select
                                               from pg_snapshot_xip(k.win_hi) x
-                                             where pg_visible_in_snapshot(x, v_snap)))
+                                             where pg_visible_in_snapshot(x, v_snap)
+                                               -- not exists(), which a plan may answer with a hash of the whole lane
+                                               and (x < v_closed or (select true
+                                                                       from millrace.job j
+                                                                      where j.slot = v_slot
+                                                                        and j.lane = l.lane
+                                                                        and j.xid = x
+                                                                      limit 1))))
                             or case
                                  when v_to_xid is null then
                                    exists (select
@@ -47,11 +54,19 @@ begin
                                                       case when k.last_seg = v_open then k.last_pos else -1 end,
                                                       v_from_xid, v_from_pos, v_to_xid)
                                end
-                       from millrace.claim k
-                      where k.slot = v_slot
-                        and k.lane = l.lane
-                      order by k.no desc
-                      limit 1), true)
+                       from (select k.last_seg, k.last_xid, k.last_pos,
+                                    -- a window that began with an earlier claim of the same leaf is in its row
+                                    coalesce(k.win_hi, (select w.win_hi
+                                                          from millrace.claim w
+                                                         where w.slot = v_slot
+                                                           and w.lane = l.lane
+                                                           and w.no = k.win_no)) as win_hi
+                               from millrace.claim k
+                              where k.slot = v_slot
+                                and k.lane = l.lane
+                              order by k.no desc
+                              limit 1
+                             offset 0) k), true)
      order by l.ord
      limit p_limit);
 end $$;

@@ -11,10 +11,10 @@ declare
 begin
   perform millrace.at_home();
   for i in 1..5 loop
-    select case d.why
-             when 'p' then 'paused'
-             when 'w' then 'waiting'
-             when 'o' then case when d.stale_at <= p_now then 'expired' else 'available' end
+    select case
+             when d.why = 'p' then 'paused'
+             when d.why = 'w' then 'waiting'
+             when d.why in ('o', 'k', 't') then case when d.stale_at <= p_now then 'expired' else 'available' end
              else 'scheduled'
            end
       into v_out.status

@@ -38,7 +38,7 @@ begin
                                     || case when p_claims is null or f.completed_1h + f.failed_1h = 0 then '{}'
                                             else millrace.queue_spread(q, p_claims) end order by f.queue)
                      from millrace.queue_figures(p_now, p_queue, p_counted, millrace.counted_by_maintain(p_now)) f
-                     join millrace.queue q on q.queue_name = f.queue
+                     join millrace.queue q on q.queue_name = f.queue and q.parent_id is null
                     cross join lateral millrace.queue_verdict(q, f.available, f.oldest_seconds) v), '[]');
 end $$;
 

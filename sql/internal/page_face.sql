@@ -50,7 +50,13 @@ returns text
 language sql
 stable
 as $$
-  select case p_why when 'p' then 'paused' when 'w' then 'waiting' when 'o' then case when p_stale <= p_now then 'expired' else 'available' end else 'scheduled' end
+  select case
+           when p_why = 'p' then 'paused'
+           when p_why = 'w' then 'waiting'
+           when p_why not in ('o', 'k', 't') then 'scheduled'
+           when p_stale <= p_now then 'expired'
+           else 'available'
+         end
 $$;
 
 create or replace function millrace.delayed_face(p_now timestamptz, p_job millrace.delayed)
@@ -62,7 +68,7 @@ as $$
            'id', p_job.job_id, 'queue', q.queue_name, 'kind', p_job.job_kind, 'status', millrace.delayed_status(p_now, p_job.why, p_job.stale_at),
            'priority', (p_job.lane >> 5) & 127, 'attempt', p_job.attempt, 'max_attempts', p_job.attempts_limit, 'tenant', p_job.job_tenant,
            'ref', p_job.job_ref, 'source', p_job.job_source, 'created_at', p_job.created_at,
-           'run_at', case when p_job.why in ('p', 'w') then p_job.resume_at when p_job.why = 'o' then p_job.created_at else p_job.due_at end,
+           'run_at', case when p_job.why in ('p', 'w') then p_job.resume_at when p_job.why in ('o', 'k', 't') then p_job.created_at else p_job.due_at end,
            'error', p_job.trail -> -1 ->> 'error', 'ordering_key', p_job.order_key), p_job.payload_args, p_job.payload_meta)
     from millrace.queue q
    where q.queue_id = p_job.lane >> 12

@@ -23,7 +23,7 @@ begin
     exit when not found;
     v_seen := v_seen + 1;
     v_part.place := jsonb_build_object('id', v_job.job_id);
-    if (p_f ->> 'queue_id' is null or v_job.lane >> 12 = (p_f ->> 'queue_id')::int)
+    if (p_f ->> 'queue_id' is null or millrace.queue_of_lane(v_job.lane) = (p_f ->> 'queue_id')::int)
        and (v_status is null or millrace.delayed_status(p_now, v_job.why, v_job.stale_at) = v_status)
        and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
       v_part.keys := v_part.keys || v_job.job_id;
@@ -56,6 +56,7 @@ begin
        where d.job_id < p_id
        order by d.job_id desc;
   elsif v_first is not null
+        and not (select q.has_tenants from millrace.queue q where q.queue_id = (p_f ->> 'queue_id')::int)
         and (select count(*) from (select from millrace.delayed d where d.lane >= v_first and d.lane < v_first + 4096 limit p_most) d) < p_most then
     open v_walk for
       select d.*
@@ -300,7 +301,7 @@ begin
       from millrace.job_rows(v_mark.job_id) j
      where j.pos = v_mark.pos
        and v_mark.letter = 'k';
-    if found and coalesce(v_mark.lane >> 12 = (p_f ->> 'queue_id')::int, true) and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
+    if found and coalesce(millrace.queue_of_lane(v_mark.lane) = (p_f ->> 'queue_id')::int, true) and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
       v_claim.finished_at := v_mark.made_at;
       v_part.keys := v_part.keys || v_job.pos;
       v_part.places := v_part.places || v_part.place;
@@ -317,10 +318,11 @@ end $$;
 -- The lanes that a filter speaks of.
 create or replace function millrace.page_lanes(p_f jsonb)
 returns int[]
-language sql
+language plpgsql
 as $$
-  select case
-           when p_f ? 'queue_id' then (select millrace.lanes_of(q, 0) from millrace.queue q where q.queue_id = (p_f ->> 'queue_id')::int)
-           else array(select l from millrace.lanes_all() l)
-         end
-$$;
+begin
+  if not p_f ? 'queue_id' then
+    return array(select l from millrace.lanes_all() l);
+  end if;
+  return (select millrace.lanes_family(q) from millrace.queue q where q.queue_id = (p_f ->> 'queue_id')::int);
+end $$;

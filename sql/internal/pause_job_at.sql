@@ -48,7 +48,7 @@ begin
   perform millrace.at_home();
   v_later := millrace.job_recall(p_id);
   if v_later.why is distinct from 'p' then
-    v_end := coalesce(case when v_later.why = 'w' then 'waiting' when v_later.why = 'o' then 'available' when v_later.why is not null then 'scheduled' end,
+    v_end := coalesce(case when v_later.why = 'w' then 'waiting' when v_later.why in ('o', 'k', 't') then 'available' when v_later.why is not null then 'scheduled' end,
                       (millrace.job_newest(p_id)).status, millrace.job_ended(p_id));
     if v_end is null then
       perform millrace.refuse_job(p_id);
@@ -77,6 +77,11 @@ begin
       perform millrace.refuse_status(p_id, format('set aside: it is the turn of another job with ordering_key %s',
                                                   quote_literal(left((v_later.job).order_key, 80))),
         'It runs when the jobs of its key before it have ended; see waits_for in job().');
+    elsif v_later.why in ('k', 't') then
+      perform millrace.refuse_status(p_id, format(case v_later.why when 'k' then 'set aside: other jobs with ordering_key %s run'
+                                                                   else 'set aside: tenant %s has used up its rate' end,
+                                                  quote_literal(left(case v_later.why when 'k' then (v_later.job).order_key else (v_later.job).job_tenant end, 80))),
+        'It runs when the limit of its queue leaves room for it; null takes the limit away.');
     elsif (v_later.job).job_id is not null then
       perform millrace.check_not_waiting(p_id, v_later.why);
       perform millrace.job_append(p_now, v_later.job);

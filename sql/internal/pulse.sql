@@ -12,6 +12,7 @@ declare
   v_last   millrace.pulse;
   v_new    millrace.pulse;
   v_sum    millrace.pulse;
+  v_family jsonb := '{}';      -- of fair queues: the sum of their tenants
   v_count  jsonb;
   v_counts boolean;
   v_took   real;
@@ -31,7 +32,7 @@ begin
   if v_counts then
     select coalesce(jsonb_object_agg(c.queue_id || c.what, c.n), '{}')
       into v_count
-      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' when d.why = 'o' then 'aside' else 'scheduled' end as what, count(*) as n
+      from (select d.lane >> 12 as queue_id, case when d.why in ('r', 'l') then 'retrying' when d.why in ('o', 'k', 't') then 'aside' else 'scheduled' end as what, count(*) as n
               from millrace.delayed d
              group by 1, 2
              union all
@@ -41,7 +42,7 @@ begin
     v_took := date_part('epoch', clock_timestamp() - v_begun) * 1000;
   end if;
   v_sum := millrace.pulse_plus(null, null);
-  for v_queue in select q.* from millrace.queue q loop
+  for v_queue in select q.* from millrace.queue q order by q.parent_id nulls last loop
     v_last := millrace.pulse_last(v_queue.queue_id);
     v_new := millrace.pulse_of(p_now, v_queue, v_last);
     if v_counts or v_last.queue_id is null then
@@ -50,7 +51,15 @@ begin
       v_new.dead_count := coalesce((v_count ->> (v_queue.queue_id || 'dead'))::bigint, 0);
       v_new.aside := coalesce((v_count ->> (v_queue.queue_id || 'aside'))::bigint, 0);
     end if;
-    v_sum := millrace.pulse_plus(v_sum, v_new);
+    if v_queue.parent_id is not null then
+      v_family := v_family || jsonb_build_object(v_queue.parent_id, millrace.pulse_plus(
+                                jsonb_populate_record(null::millrace.pulse, v_family -> v_queue.parent_id::text), v_new));
+    else
+      if v_queue.has_tenants then
+        v_new := millrace.pulse_with(v_new, jsonb_populate_record(null::millrace.pulse, v_family -> v_queue.queue_id::text), v_counts or v_last.queue_id is null);
+      end if;
+      v_sum := millrace.pulse_plus(v_sum, v_new);
+    end if;
     v_n := v_n + millrace.pulse_add(p_now, v_queue.queue_id, v_new, v_last, v_took);
   end loop;
   perform millrace.pulse_add(p_now, 0, v_sum, millrace.pulse_last(0), v_took);
@@ -131,6 +140,21 @@ begin
   p_sum.available := coalesce(p_sum.available, 0) + coalesce(p_one.available, 0);
   p_sum.running := coalesce(p_sum.running, 0) + coalesce(p_one.running, 0);
   return p_sum;
+end $$;
+
+-- The row of a fair queue with those of its tenants. What was not counted anew (p_counted false) is in it already.
+create or replace function millrace.pulse_with(p_own millrace.pulse, p_tenants millrace.pulse, p_counted boolean)
+returns millrace.pulse
+language plpgsql
+as $$
+begin
+  if not p_counted then
+    p_tenants.scheduled := 0;
+    p_tenants.retrying := 0;
+    p_tenants.dead_count := 0;
+    p_tenants.aside := 0;
+  end if;
+  return millrace.pulse_plus(p_own, p_tenants);
 end $$;
 
 -- Appends a row; 0 where nothing has changed for less than ten minutes.

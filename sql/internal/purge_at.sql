@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Removes every waiting job of a queue: moves each lane's cursor over what is there, and deletes what is delayed.
+-- Removes every waiting job of a queue, and of its tenants: moves each lane's cursor over what is there, and deletes what is delayed.
 create or replace function millrace.purge_at(p_now timestamptz, p_queue millrace.queue)
 returns bigint
 language plpgsql
@@ -10,8 +10,16 @@ declare
   v_left  bigint;
   v_n     bigint;
   v_hooks millrace.hook[];
+  v_tenants bigint;
 begin
   perform millrace.check_isolation('purge');
+  if p_queue.has_tenants then
+    v_tenants := (select sum(millrace.purge_at(p_now, s.tenant))
+                    from (select t as tenant
+                            from millrace.queue t
+                           where t.parent_id = p_queue.queue_id
+                           order by t.queue_id) s);
+  end if;
   with gone as (
     delete from millrace.delayed d
      where d.lane >= p_queue.queue_id << 12
@@ -35,5 +43,5 @@ begin
       v_left := v_left - v_total;
     end loop;
   end loop;
-  return v_n;
+  return v_n + coalesce(v_tenants, 0);
 end $$;

@@ -42,18 +42,13 @@ begin
                    count(*) filter (where coalesce(r.run_at, p_now + r.delay, p_now) <= p_now) as ready
               from jsonb_to_recordset(p_jobs) as r(queue text, run_at timestamptz, delay interval)
              group by 1) d
-      join millrace.queue q on q.queue_name = d.queue_name
+      join millrace.queue q on q.queue_name = d.queue_name and q.parent_id is null
      where q.depth_limit is not null
      order by q.queue_id
   loop
     v_to := millrace.queue_admit(p_now, v_one.queue, v_one.jobs, v_one.ready);
     if v_to.queue_id <> (v_one.queue).queue_id then
       v_moved := v_moved || jsonb_build_object((v_one.queue).queue_name, v_to.queue_name);
-      perform millrace.lane_register((v_to.queue_id << 12) + (d.priority << 5))
-         from (select distinct coalesce(r.priority, 50) as priority
-                 from jsonb_to_recordset(p_jobs) as r(queue text, priority int)
-                where coalesce(r.queue, 'default') = (v_one.queue).queue_name) d;
-      perform millrace.wake(v_to.queue_id, p_now);
     end if;
   end loop;
   if v_moved = '{}' then

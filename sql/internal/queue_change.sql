@@ -34,8 +34,6 @@ begin
     if not found then
       perform millrace.refuse(format('there is no setting %s', quote_literal(left(v_key, 200))),
         format('Settings are %s.', (select string_agg(s.setting_name, ', ' order by s.setting_name) from millrace.queue_setting s)));
-    elsif v_setting.column_name is null then
-      perform millrace.refuse_feature('setting ' || v_key);
     end if;
     v_hint := format('%s; the default is %s.', initcap(left(v_setting.summary, 1)) || substr(v_setting.summary, 2),
                      coalesce(v_setting.default_text, 'off'));
@@ -44,7 +42,7 @@ begin
       v_number := case v_setting.value_type
                     when 'interval' then date_part('epoch', v_value::interval)::numeric
                     when 'text' then null
-                    when 'rate' then (millrace.rate_parse(v_value)).most
+                    when 'rate' then (millrace.rate_parse(v_value, v_key)).most
                     when 'boolean' then null
                     else v_value::bigint
                   end;
@@ -63,15 +61,103 @@ begin
     end;
   end loop;
   update millrace.queue q
-     set parts_seen = greatest(q.parts_seen, q.part_count, case when q.ordered then 32 else 0 end)
+     set parts_seen = greatest(q.parts_seen, w.parts)
+    from (select q.queue_id,
+                 case
+                   when q.ordered then 32
+                   when q.key_limit is not null or q.tenant_rate is not null then least(q.part_count + 1, 32)      -- see lines_claim
+                   else q.part_count
+                 end as parts
+            from millrace.queue q) w
    where q.queue_id = v_queue.queue_id
-     and q.parts_seen < case when q.ordered then 32 else q.part_count end;
+     and w.queue_id = q.queue_id
+     and q.parts_seen < w.parts;
+  perform millrace.check_limits(v_queue.queue_id);
+  if p_settings ->> 'fair' is not null then
+    perform millrace.fair_begin(v_queue.queue_id);
+  end if;
+  perform millrace.check_fair(v_queue.queue_id);
+  if v_queue.has_tenants then
+    perform millrace.tenants_follow(v_queue.queue_id);
+  end if;
   perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
+  perform millrace.lines_reset(clock_timestamp(), v_queue);
   if p_settings ? 'overflow' then
     perform millrace.check_overflow(p_name, p_settings -> 'overflow');
   end if;
   if p_settings ->> 'depth_limit' is not null then
     perform millrace.gauge_make(v_queue.queue_id);      -- after the queue's row, which lets one caller at a time through
+  end if;
+end $$;
+
+-- Limits for each key or tenant are no business of an ordered queue (22023).
+create or replace function millrace.check_limits(p_queue_id int)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_queue_id
+     and q.ordered;
+  if v_queue.key_limit is not null then
+    perform millrace.refuse('setting concurrency_per_key and ordered exclude each other',
+      'In an ordered queue one job of a key runs at a time; where order does not matter set concurrency_per_key alone.');
+  elsif v_queue.tenant_rate is not null then
+    perform millrace.refuse('setting rate_per_tenant and ordered exclude each other',
+      'Set one of them to null or false, or give the jobs two queues.');
+  end if;
+end $$;
+
+-- Settings that a queue cannot have that is fair or was: its tenants have lanes of their own, where jobs may be left, and these settings are about the
+-- lanes of one queue.
+create or replace function millrace.check_fair(p_queue_id int)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+  v_other text;
+begin
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_queue_id
+     and q.has_tenants;
+  select string_agg(s.setting_name, ', ' order by s.setting_name)
+    into v_other
+    from (values
+      ('concurrency',         v_queue.concurrency_limit is not null),
+      ('rate',                v_queue.rate_limit is not null),
+      ('concurrency_per_key', v_queue.key_limit is not null),
+      ('rate_per_tenant',     v_queue.tenant_rate is not null),
+      ('depth_limit',         v_queue.depth_limit is not null),
+      ('overflow',            v_queue.overflow_queue is not null),
+      ('ordered',             v_queue.ordered)
+    ) s(setting_name, is_set)
+   where s.is_set;
+  if v_other is not null then
+    perform millrace.refuse(format('a fair queue cannot have %s', v_other),
+      format('Leave %s off. A queue that was fair keeps its tenants until it is dropped. A fair queue may be the overflow of another one.', v_other));
+  end if;
+end $$;
+
+-- Makes a queue ready for tenants, if it is fair. It stays so when it is not fair any more: jobs may be in their lanes.
+create or replace function millrace.fair_begin(p_queue_id int)
+returns void
+language plpgsql
+as $$
+begin
+  update millrace.queue q
+     set has_tenants = true
+   where q.queue_id = p_queue_id
+     and q.fair
+     and not q.has_tenants;
+  if found then
+    perform millrace.fair_make(p_queue_id);
   end if;
 end $$;
 

@@ -11,18 +11,20 @@ begin
   select q.*
     into v_queue
     from millrace.queue q
-   where q.queue_name = p_name;
+   where q.queue_name = p_name
+     and q.parent_id is null;
   if found then
     return v_queue;
   end if;
   perform millrace.check_name('queue', p_name);
   insert into millrace.queue (queue_name)
   values (p_name)
-      on conflict on constraint queue_name_unique do nothing;
+      on conflict (queue_name) where parent_id is null do nothing;
   select q.*
     into v_queue
     from millrace.queue q
-   where q.queue_name = p_name;
+   where q.queue_name = p_name
+     and q.parent_id is null;
   if not found then
     -- The other one committed after this transaction's snapshot was taken (repeatable read): only a retry can see it.
     raise exception using errcode = 'serialization_failure',
@@ -43,7 +45,8 @@ begin
   select q.*
     into v_queue
     from millrace.queue q
-   where q.queue_name = p_name;
+   where q.queue_name = p_name
+     and q.parent_id is null;
   if not found then
     perform millrace.refuse_unknown(format('queue %s does not exist', coalesce(quote_literal(left(p_name, 200)), 'null')),
       'See the view millrace.queues for those there are; enqueue or set_queue makes a new one.');

@@ -15,8 +15,14 @@ begin
     'stats', millrace.queue_faces(p_now, v_queue.queue_name, 10000, 1000) -> 0,
     'lanes', millrace.lane_faces(p_now, v_queue),
     'workers', coalesce((select jsonb_agg(to_jsonb(w) - 'queue' order by w.last_claim_at desc, w.worker)
-                           from (select w.* from millrace.workers_in(millrace.lanes_of(v_queue, 0)) w order by w.last_claim_at desc, w.worker limit 100) w), '[]'),
-    'oldest', millrace.oldest_faces(p_now, v_queue));
+                           from (select w.* from millrace.workers_in(millrace.lanes_family(v_queue)) w order by w.last_claim_at desc, w.worker limit 100) w), '[]'),
+    'oldest', millrace.oldest_faces(p_now, v_queue))
+         || case
+              when v_queue.has_tenants then
+                jsonb_build_object('tenants', coalesce((select jsonb_agg(jsonb_strip_nulls(to_jsonb(t)) order by t.tenant)
+                                                          from millrace.tenant_stats_at(p_now, p_queue, null, 100) t), '[]'))
+              else '{}'
+            end;
 end $$;
 
 -- The lanes of a queue, in the order of claims, at most a hundred.
@@ -31,7 +37,7 @@ begin
                             'lane', l.lane, 'priority', (l.lane >> 5) & 127, 'part', l.lane & 31, 'available', f.depth,
                             'running', f.jobs,
                             'oldest_seconds', date_part('epoch', p_now - f.oldest_at))) order by l.lane)
-                     from (select u.lane from unnest(millrace.lanes_of(p_queue, 0)) u(lane) order by u.lane limit 100) l
+                     from (select u.lane from unnest(millrace.lanes_family(p_queue)) u(lane) order by u.lane limit 100) l
                     cross join lateral millrace.lane_figures(p_now, l.lane, v_age) f), '[]');
 end $$;
 
@@ -50,7 +56,7 @@ declare
   v_since timestamptz[] := '{}';
   v_some  record;
 begin
-  for v_lane in select u.lane from unnest(millrace.lanes_of(p_queue, 0)) u(lane) order by u.lane limit 100 loop
+  for v_lane in select u.lane from unnest(millrace.lanes_family(p_queue)) u(lane) order by u.lane limit 100 loop
     v_first := millrace.lane_take(p_now, v_lane, c_jobs, 'o', null, null, false, false);
     for i in 1 .. coalesce(cardinality(v_first.seg), 0) loop
       select array_agg(j.job_id) as ids, array_agg(j.pos) as poss, array_agg(v_first.seg[i] % 16) as slots, array_agg(coalesce(j.ready_at, j.created_at)) as since

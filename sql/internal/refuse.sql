@@ -53,14 +53,3 @@ as $$
 begin
   raise exception using errcode = 'MR003', message = p_message, hint = p_hint;
 end $$;
-
--- A part of the interface that this version does not have yet (0A000).
-create or replace function millrace.refuse_feature(p_what text)
-returns void
-language plpgsql
-as $$
-begin
-  raise exception using errcode = '0A000',
-    message = format('%s is not supported by this version', p_what),
-    hint = 'Nothing was changed. Leave it out, or upgrade Millrace once a version supports it.';
-end $$;

@@ -14,7 +14,8 @@ declare
   v_n    bigint;
 begin
   perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
-  perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
+  perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q where q.parent_id is null), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
+  perform setval('millrace.tenant_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.tenant_seq'::regclass), 65536));
   -- The first of a block of positions: 1, 33, 65 and so on.
   perform setval('millrace.pos_seq', 1 + (~31 & greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
@@ -52,7 +53,7 @@ begin
   insert into millrace.archive (finished_at, keep_until, job_id, created_at, queue_id, lane, slot, attempt, attempts_limit, outcome, holder,
                                 claimed_at, job_kind, payload_args, run_limit, payload_meta, payload_state, payload_blob,
                                 payload_result, job_tenant, job_ref, job_source, trail, order_key)
-  select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, q.queue_id, j.lane,
+  select j.finished_at, j.finished_at + q.retention_time, j.job_id, j.created_at, coalesce(q.parent_id, q.queue_id), j.lane,
          millrace.archive_slot(p_now, j.finished_at + q.retention_time), j.attempt, j.attempts_limit,
          j.letter::"char", j.holder, j.claimed_at, j.job_kind, j.payload_args, j.run_limit, j.payload_meta,
          j.payload_state, j.payload_blob,
@@ -71,7 +72,7 @@ begin
       and j.batch_id is not null;
   update millrace.batch_note set xid = pg_current_xact_id();
   update millrace.batch_pass set win_hi = '1:1:';
-  truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark;
+  truncate millrace.job, millrace.claim, millrace.result, millrace.report, millrace.tally, millrace.pulse, millrace.segment, millrace.mark, millrace.fair_round;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (v_open, '3', p_now, pg_sequence_last_value('millrace.pos_seq'::regclass), true, true, true);
   perform setval('millrace.seg_seq', v_open + 1);
@@ -80,14 +81,16 @@ begin
                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key,
                             unique_name, batch_id)
   select nextval('millrace.pos_seq'), o.job_id, o.created_at,
-         case when o.order_key is null then o.lane else (o.lane & ~31) + millrace.part_of(o.order_key, 0, 1) end, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
+         case when o.order_key is null or not q.ordered then o.lane else (o.lane & ~31) + millrace.part_of(o.order_key, 0, 1) end, o.attempt, o.lost, o.attempts_limit, o.job_kind, o.payload_args,
          coalesce(o.ready_at, o.created_at), o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
          o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name, o.batch_id
     from (select *
             from millrace_rehome
            where letter is null
               or letter = 'o'
-           order by ord) o;
+           order by ord) o
+    join millrace.queue q on q.queue_id = o.lane >> 12
+   order by o.ord;
   get diagnostics v_n = row_count;
   drop table millrace_rehome;
   delete from millrace.unique_key u
@@ -95,6 +98,7 @@ begin
      and not exists (select from millrace.job j where j.job_id = u.job_id)
      and not exists (select from millrace.delayed d where d.job_id = u.job_id);
   perform millrace.turns_rehome();
+  perform millrace.lines_rehome(p_now);
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),

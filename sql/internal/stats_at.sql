@@ -12,8 +12,8 @@ begin
       from millrace.queue_figures(p_now, p_queue, 10000, '1 second') f;
 end $$;
 
--- All figures of a queue, or of all, in order of their names. Delayed jobs and dead letters are counted up to p_most of each; above that they are as of
--- the last count by maintain. p_age: how old the ledger may be. One statement for all queues: to begin one on tables with dozens of leaves costs more
+-- All figures of a queue, or of all, in order of their names; of a fair one with those of its tenants. Delayed jobs and dead
+-- letters are counted up to p_most of each; above that they are as of the last count by maintain. p_age: how old the ledger may be. One statement for all queues: to begin one on tables with dozens of leaves costs more
 -- than what it reads.
 create or replace function millrace.queue_figures(p_now timestamptz, p_queue text, p_most int, p_age interval)
 returns setof millrace.queue_figures
@@ -37,21 +37,26 @@ begin
                                 coalesce(sum((f.tally).dead_total), 0)::bigint as dead_total,
                                 coalesce(sum((f.tally).rescued_total), 0)::bigint as rescued_total,
                                 coalesce(sum((f.tally).cancelled_total), 0)::bigint as cancelled_total
-                           from unnest(millrace.lanes_of(q, 0)) n(lane)
+                           from unnest(millrace.lanes_family(q)) n(lane)
                           cross join lateral millrace.lane_figures(p_now, n.lane, p_age) f) l
-     cross join lateral (select count(*) filter (where d.why in ('s', 'z', 'p', 'w')) as scheduled, count(*) filter (where d.why in ('r', 'l')) as retrying,
-                                count(*) filter (where d.why = 'o') as aside, min(d.created_at) filter (where d.why = 'o') as oldest_at,
-                                count(*) > p_most as many
-                           from (select d.why, d.created_at
-                                   from millrace.delayed d
-                                  where d.lane >= q.queue_id << 12
-                                    and d.lane < (q.queue_id + 1) << 12
-                                  limit p_most + 1) d) d
+     cross join lateral (select coalesce(sum(d.scheduled), 0)::bigint as scheduled, coalesce(sum(d.retrying), 0)::bigint as retrying,
+                                coalesce(sum(d.aside), 0)::bigint as aside, min(d.oldest_at) as oldest_at, bool_or(d.many) as many
+                           from millrace.family(q.queue_id) f(id)
+                          cross join lateral (select count(*) filter (where d.why in ('s', 'z', 'p', 'w')) as scheduled,
+                                                     count(*) filter (where d.why in ('r', 'l')) as retrying,
+                                                     count(*) filter (where d.why in ('o', 'k', 't')) as aside,
+                                                     min(d.created_at) filter (where d.why in ('o', 'k', 't')) as oldest_at, count(*) > p_most as many
+                                                from (select d.why, d.created_at
+                                                        from millrace.delayed d
+                                                       where d.lane >= f.id << 12
+                                                         and d.lane < (f.id + 1) << 12
+                                                       limit p_most + 1) d) d) d
      cross join lateral (select count(*) as n
                            from (select
                                    from millrace.dead d
                                   where d.queue_id = q.queue_id
                                   limit p_most + 1) d) b
+      -- the pulse of a fair queue has its tenants in it
       left join lateral (select p.scheduled, p.retrying, p.aside, p.dead_count
                            from millrace.pulse p
                           where p.queue_id = q.queue_id
@@ -69,7 +74,7 @@ begin
                                 case when d.many then coalesce(p.aside, d.aside) else d.aside end as aside,      -- waits for its turn only
                                 case when b.n > p_most then greatest(p.dead_count, b.n) else b.n end as dead, d.oldest_at) c
      cross join lateral (select l.done_total - coalesce(h.done_total, 0) as completed, l.failed_total - coalesce(h.failed_total, 0) as failed) e
-     where p_queue is null
-        or q.queue_name = p_queue
+     where q.parent_id is null
+       and (p_queue is null or q.queue_name = p_queue)
      order by q.queue_name;
 end $$;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes from a range in which some jobs have expired, are marked (p_marked), have hooks or are large, for lane_take: up to p_limit jobs as claim returns
 -- them, and of those passed over the ordinals (after p_base) and their letters, x expired, k cancelled, w withdrawn or set aside because
--- it is not their turn, d damaged and buried.
+-- it is not their turn or there is no room for them, d damaged and buried.
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- bytes of them than p_budget, but one if p_taken is 0: a claim is built in memory. cut: the rest of the range is for the next claim;
 -- more: it may hold more, but not for want of memory.
@@ -15,18 +15,36 @@ language plpgsql
 as $$
 declare
   c_passed constant int := 1000;      -- rows passed over at a time
+  v_ahead int := c_passed;
   v_seen int;
   v_live int;
   v_job  millrace.claimed_job;
-  v_turns "char"[];                   -- of an ordered queue, see turns_decide
+  v_queue millrace.queue;
+  v_turns "char"[];                   -- of an ordered queue, see turns_decide; of one with limits inside, see lines_decide
   v_buried int[];
 begin
-  if (select q.ordered from millrace.queue q where q.queue_id = p_lane >> 12) then
+  select q.*
+    into v_queue
+    from millrace.queue q
+   where q.queue_id = p_lane >> 12
+     and (q.ordered or q.key_limit is not null or q.tenant_rate is not null);
+  if v_queue.ordered then
     n := 0;
     if not millrace.turn_lock(p_lane >> 12, p_lane & 31) then
       return;      -- a claim of another priority has jobs of this part in hand: passed over, as a busy lane is
     end if;
     v_turns := millrace.turns_decide(p_now, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed, p_marked);
+  elsif v_queue.queue_id is not null then
+    n := 0;
+    if not pg_try_advisory_xact_lock(1297219596, v_queue.queue_id) then
+      return;      -- the limit is younger than this claim, and others claim by it already
+    end if;
+    v_ahead := least(greatest(p_limit / 4, p_base, 16), c_passed);      -- usually there is room: what is not taken has been looked at in vain
+    v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+    if cardinality(v_turns) = p_limit + v_ahead and cardinality(array_remove(v_turns, null)) > v_ahead and v_ahead < c_passed then
+      v_ahead := c_passed;
+      v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+    end if;
   end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
@@ -41,7 +59,7 @@ begin
             from (select r.*, row_number() over o as ord, count(*) filter (where r.live) over o as rank,
                          coalesce(sum(r.size) filter (where r.live) over o, 0) as bytes
                     from (select j.xid, j.pos, j.job_id, j.stale_at, coalesce(m.mark, a.mark) as mark, j.order_key, j.unique_name, j.batch_id,
-                                 num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 as hooked,
+                                 num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 and (v_turns[j.ord] in ('k', 't')) is not true as hooked,
                                  (j.stale_at <= p_now) is not true and m.mark is null and a.mark is null as live,
                                  p_now - coalesce(j.ready_at, j.created_at) as waited,
                                  -- JSON is measured as it is stored, maybe compressed, and may take eight times as much
@@ -49,8 +67,8 @@ begin
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
                             from (select j.*, row_number() over () as ord
-                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed) j) j
-                           cross join lateral (select case when v_turns[j.ord] = 'a' then 'w' end as mark) a
+                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead) j) j
+                           cross join lateral (select case when v_turns[j.ord] in ('a', 'm', 'k', 't') then 'w' end as mark) a
                             left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
                                                  from millrace.mark m
                                                 where p_marked
@@ -59,12 +77,17 @@ begin
                                                 limit 1) m on true) r
                   window o as (order by r.xid, r.pos rows unbounded preceding)) r) r;
   cut := n < v_seen and v_live < p_limit;
-  more := n < v_seen or v_seen = p_limit + c_passed;
-  if v_turns is not null and hooks is not null then
+  more := n < v_seen or v_seen = p_limit + v_ahead;
+  if v_turns is not null and not v_queue.ordered then
+    v_buried := millrace.lines_claim(p_now, p_slot, p_lane, ids, positions, v_turns);
+    cut := cut or v_live + p_taken > 0;      -- what this claim has taken is not in the log yet: the next range could not count it
+  elsif v_turns is not null and hooks is not null then
     v_buried := millrace.turns_claim(p_now, p_slot, p_lane, positions, hooks, v_turns);
     -- What was taken is not kept waiting while a long line of one key is set aside.
     cut := cut or (n - v_live >= c_passed and v_live + p_taken > 0);
-    for i in 1 .. coalesce(cardinality(v_buried), 0) loop
+  end if;
+  if v_buried is not null then
+    for i in 1 .. cardinality(v_buried) loop
       marks := overlay(marks placing 'd' from array_position(ordinals, p_base + v_buried[i]) for 1);
     end loop;
   end if;
@@ -76,7 +99,7 @@ begin
       from (select j.*, row_number() over () as ord
               from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j) j
      where (j.stale_at <= p_now) is not true
-       and (v_turns[j.ord] = 'a') is not true
+       and (v_turns[j.ord] in ('a', 'm', 'k', 't')) is not true
        and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = j.pos))
            -- a JSON value that lies out of line is decoded here, not when it is sent
        and (pg_column_size(j.payload_args) >= 1500 and length(j.payload_args::text) = 0) is not true

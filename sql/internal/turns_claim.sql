@@ -20,8 +20,8 @@ begin
   return (select q.ordered from millrace.queue q where q.queue_id = p_queue_id);
 end $$;
 
--- Whose turn it is among the jobs of a range, a letter for each: a not its turn, to be set aside; n its turn from now on; h it has the turn already; null:
--- it has no key, or is passed over anyway. Of a key that is free the first job gets the turn. Writes nothing: the claim may yet stop before the end of
+-- Whose turn it is among the jobs of a range, a letter for each: a not its turn, to be set aside; n its turn from now on; h it has the turn already; m it was
+-- enqueued before the queue was ordered, to a part that is not its key's, and has to go there first; null: it has no key, or is passed over anyway. Of a key that is free the first job gets the turn. Writes nothing: the claim may yet stop before the end of
 -- the range. Each key is looked up once, with its first job. Null: the queue is not ordered any more.
 create or replace function millrace.turns_decide(p_now timestamptz, p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
                                                  p_hi pg_snapshot, p_limit int, p_marked boolean)
@@ -35,14 +35,15 @@ begin
   return (
     select array_agg(case
                        when not k.live then null
+                       when k.astray then 'm'
                        when k.free then case when k.nth = 1 then 'n' else 'a' end
                        when k.job_id = k.holder then 'h'
                        else 'a'
                      end::"char" order by k.ord)
-      from (select r.ord, r.job_id, r.live, r.nth, bool_or(r.nth = 1 and (t.job_id is null or (t.job_id = 0 and a.found is null))) over w as free,
+      from (select r.ord, r.job_id, r.live, r.nth, r.astray, bool_or(r.nth = 1 and (t.job_id is null or (t.job_id = 0 and a.found is null))) over w as free,
                    max(t.job_id) over w as holder
               from (select r.*, row_number() over (partition by r.order_key, r.live order by r.ord) as nth
-                      from (select r.ord, r.job_id, r.order_key,
+                      from (select r.ord, r.job_id, r.order_key, hashtext(r.order_key) & 31 <> p_lane & 31 as astray,      -- see part_of
                                    r.order_key is not null and (r.stale_at <= p_now) is not true
                                    and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = r.pos)) as live
                               from (select j.*, row_number() over () as ord
@@ -102,8 +103,11 @@ begin
     into v_keys, v_places
     from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
    where p_turns[h.ord] = 'a';
+  if 'm' = any (p_turns[: cardinality(p_positions)]) then
+    v_buried := millrace.turns_bring_home(p_now, p_slot, p_positions, p_hooks, p_turns);
+  end if;
   if v_keys is null then
-    return null;
+    return v_buried;
   end if;
   begin
     perform millrace.turns_set_aside(p_slot, p_positions, p_hooks, v_places);
@@ -140,6 +144,35 @@ begin
       from unnest(v_keys) k(order_key)
      where k.order_key <> all (coalesce(v_firm, '{}'));
   end if;
+  return v_buried;
+end $$;
+
+-- Appends jobs that stand in a part that is not their key's to the log again, where they belong. Returns the ordinals of those that cannot be read, and were
+-- buried.
+create or replace function millrace.turns_bring_home(p_now timestamptz, p_slot int, p_positions bigint[], p_hooks millrace.hook[], p_turns "char"[])
+returns int[]
+language plpgsql
+as $$
+declare
+  v_job    millrace.job;
+  v_buried int[];
+begin
+  for i in 1 .. cardinality(p_positions) loop
+    continue when (p_turns[i] = 'm') is not true;
+    begin
+      select j.*
+        into v_job
+        from millrace.job j
+       where j.slot = p_slot
+         and j.job_id = p_hooks[i].job_id
+         and j.pos = p_positions[i];
+      perform millrace.job_append(p_now, v_job);
+    exception
+      when data_corrupted or internal_error or data_exception then
+        perform millrace.job_bury_damaged(p_now, p_slot, p_hooks[i].job_id, p_positions[i]);
+        v_buried := v_buried || i;
+    end;
+  end loop;
   return v_buried;
 end $$;
 

@@ -21,10 +21,10 @@ begin
   perform pg_current_xact_id();
   select array_agg(t.queue_id), array_agg(t.order_key), array_agg(t.no), array_agg(t.place)
     into v_queues, v_keys, v_nos, v_places
-    from (select h.lane >> 12 as queue_id, h.order_key, h.job_id, substr(p_letters, h.ord::int, 1) as letter
-            from unnest(p_hooks) with ordinality h(job_id, lane, order_key, unique_name, batch_id, ord)
+    from (select h.lane >> 12 as queue_id, h.order_key, h.job_id, h.letter
+            from unnest(p_hooks, string_to_array(p_letters, null)) h(job_id, lane, order_key, unique_name, batch_id, letter)
            where h.order_key is not null) h
-    join millrace.queue q on q.queue_id = h.queue_id
+    join millrace.queue q on q.queue_id = h.queue_id and q.ordered
    cross join lateral (select t.queue_id, t.order_key, t.no, t.job_id, t.ctid as place
                          from millrace.turn t
                         where t.queue_id = h.queue_id

@@ -21,7 +21,7 @@ begin
     select r.ord::int as ord, q.queue_id, r.unique_key, r.on_conflict, r.unique_for
       from (select row_number() over () as ord, r.*
               from jsonb_to_recordset(p_jobs) as r(queue text, unique_key text, on_conflict text, unique_for interval)) r
-      join millrace.queue q on q.queue_name = coalesce(r.queue, 'default')
+      join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
      where r.unique_key is not null
      order by q.queue_id, r.unique_key, r.ord
   loop

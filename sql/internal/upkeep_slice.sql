@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- A bounded slice of promotion, schedules, rescue, turns, batches and dependencies, at most once a second in the whole database: with it delays, schedules and lost
+-- A bounded slice of promotion, schedules, rescue, turns, rounds, batches and dependencies, at most once a second in the whole database: with it delays, schedules and lost
 -- workers are taken care of where no daemon runs. Only at the start of a transaction: what is promoted becomes visible at its commit.
 create or replace function millrace.upkeep_slice(p_now timestamptz)
 returns void
@@ -15,5 +15,5 @@ begin
   perform millrace.schedule_due(p_now, 10);
   perform millrace.rescue(p_now, 1000);
   perform millrace.batches_fold(p_now, 10000), millrace.depends_look(p_now, 200);
-  perform millrace.turns_settle(p_now, 100);
+  perform millrace.turns_settle(p_now, 100), millrace.fair_passes(p_now);
 end $$;

@@ -9,6 +9,10 @@ as $$
 declare
   v_seq regclass := ('millrace.wait_' || p_queue_id % 64)::regclass;
 begin
+  if p_queue_id >= 65536 then      -- a tenant's: workers wait for its queue
+    p_queue_id := millrace.queue_owner(p_queue_id);
+    v_seq := ('millrace.wait_' || p_queue_id % 64)::regclass;
+  end if;
   if coalesce(pg_sequence_last_value(v_seq), 0) > millrace.epoch_ms(p_now) then
     perform setval(v_seq, 0);
     perform pg_notify('millrace_' || p_queue_id, '');

@@ -22,8 +22,8 @@ select j.id, j.job_id as row_id, q.queue_name as queue, j.job_kind as kind,
  where s.status is not null
    and j.stale_at is distinct from '-infinity'
  union all
-select d.job_id, d.job_id, q.queue_name, d.job_kind, case d.why when 'p' then 'paused' when 'w' then 'waiting' when 'o' then case when d.stale_at <= now() then 'expired' else 'available' end else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
-       d.job_tenant, d.job_ref, d.job_source, d.created_at, case d.why when 'p' then d.resume_at when 'w' then d.resume_at when 'o' then d.created_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error',
+select d.job_id, d.job_id, q.queue_name, d.job_kind, case when d.why = 'p' then 'paused' when d.why = 'w' then 'waiting' when d.why in ('o', 'k', 't') then case when d.stale_at <= now() then 'expired' else 'available' end else 'scheduled' end, (d.lane >> 5) & 127, d.attempt, d.attempts_limit, d.payload_args, d.payload_meta,
+       d.job_tenant, d.job_ref, d.job_source, d.created_at, case when d.why in ('p', 'w') then d.resume_at when d.why in ('o', 'k', 't') then d.created_at else d.due_at end, null, null, null, d.trail -> -1 ->> 'error',
        d.order_key
   from millrace.delayed d
   join millrace.queue q on q.queue_id = d.lane >> 12

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// `millrace pause` and `millrace resume`: whether a queue hands out jobs.
+// `millrace pause` and `millrace resume`: whether a queue hands out jobs, or one tenant of a
+// fair queue.
 
 #include <stdio.h>
 
@@ -17,18 +18,28 @@ struct act {
     bool paused;      // afterwards
 };
 
-static int print(const struct act *act, const char *queue, bool json, struct mr_error *err)
+static void print_text(const struct act *act, const char *queue, const char *tenant)
+{
+    printf("%s: ", act->done);
+    table_put_text(queue, stdout);
+    if (tenant) {
+        printf(", tenant ");
+        table_put_text(tenant, stdout);
+    }
+    puts("");
+}
+
+static int print_json(const struct act *act, const char *queue, const char *tenant,
+                      struct mr_error *err)
 {
     AUTO_BUF text;
 
     buf_init(&text, QUEUE_JSON_MAX);
-    if (!json) {
-        printf("%s: ", act->done);
-        table_put_text(queue, stdout);
-        puts("");
-        return 0;
-    }
     json_add_string(&text, queue);
+    if (tenant) {
+        buf_puts(&text, ",\"tenant\":");
+        json_add_string(&text, tenant);
+    }
     int code = buf_status(&text, err);
     if (code == 0) {
         printf("{\"queue\":%s,\"paused\":%s}\n", buf_peek(&text), act->paused ? "true" : "false");
@@ -37,25 +48,38 @@ static int print(const struct act *act, const char *queue, bool json, struct mr_
 }
 
 static int run(const struct act *act, const struct command_shared *shared, const char *queue,
-               struct mr_error *err)
+               const char *tenant, struct mr_error *err)
 {
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
+    const char *values[] = {queue, tenant};
     int code = conn_open(shared->dsn, &conn, err);
 
     if (code == 0) {
-        code = command_query(conn, act->sql, 1, &queue, &rows, err);
+        code = command_query(conn, act->sql, 2, values, &rows, err);
     }
-    if (code == MR_EUNKNOWN) {
+    if (code == MR_EUNKNOWN && !tenant) {
         code = command_unknown_queue(conn, queue, err);
     }
-    return code ? code : print(act, queue, shared->json, err);
+    if (code == 0 && shared->json) {
+        return print_json(act, queue, tenant, err);
+    }
+    if (code == 0) {
+        print_text(act, queue, tenant);
+    }
+    return code;
 }
 
 static int act_on_queue(const struct act *act, int argc, char **argv)
 {
     struct command_shared shared = {0};
-    const struct option_row rows[] = {COMMAND_SHARED_ROWS(&shared), {0}};
+    const char *tenant = NULL;
+    const struct option_row rows[] = {
+        {"tenant", OPTION_STRING, &tenant, "NAME",
+         "one tenant of a fair queue (default: all jobs)"},
+        COMMAND_SHARED_ROWS(&shared),
+        {0},
+    };
     struct mr_error err;
     int first = command_read(&act->form, rows, &shared, argc, argv, &err);
 
@@ -65,7 +89,7 @@ static int act_on_queue(const struct act *act, int argc, char **argv)
     if (shared.help) {
         return command_help(&act->form, rows);
     }
-    if (run(act, &shared, argv[first], &err)) {
+    if (run(act, &shared, argv[first], tenant, &err)) {
         return command_fail(&err);
     }
     return command_finish(EXIT_DONE);
@@ -77,7 +101,7 @@ int cmd_pause(int argc, char **argv)
         .form = {"pause", "QUEUE", 1, 1,
                  "The queue hands out no more jobs. Running ones go on, new ones are taken in.",
                  "millrace-pause(1)"},
-        .sql = "select millrace.pause($1)",
+        .sql = "select millrace.pause($1, $2)",
         .done = "paused",
         .paused = true,
     };
@@ -91,7 +115,7 @@ int cmd_resume(int argc, char **argv)
         .form = {"resume", "QUEUE", 1, 1,
                  "The queue hands out jobs again, and its waiting workers are woken.",
                  "millrace-resume(1)"},
-        .sql = "select millrace.resume($1)",
+        .sql = "select millrace.resume($1, $2)",
         .done = "resumed",
     };
 

@@ -20,6 +20,7 @@ static const struct {
     {"migrate", cmd_migrate, "install or upgrade the schema"},
     {"enqueue", cmd_enqueue, "enqueue a job, or one for each line of a file"},
     {"status", cmd_status, "the queues in figures, and what is wrong"},
+    {"top", cmd_top, "the queues, live"},
     {"job", cmd_job, "the story of a job"},
     {"wait", cmd_wait, "until a job has ended, and what came of it"},
     {"pause", cmd_pause, "a queue hands out no more jobs"},
@@ -32,13 +33,12 @@ static const struct {
     {"serve", cmd_serve, "the daemon: workers of a configuration file, upkeep, HTTP"},
     {"token", cmd_token, "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, "a worker from the command line"},
+    {"doctor", cmd_doctor, "what is wrong with the server or the schema, and the remedy"},
     {"bench", cmd_bench, "measure a server, in a scratch database"},
 };
 
 // The names are taken; they work in a later version.
-static const char *const later[] = {
-    "top", "capture", "cache", "lock", "doctor",
-};
+static const char *const later[] = {"capture", "cache", "lock"};
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

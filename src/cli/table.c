@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "cli/width.h"
+
 enum { COLUMNS_MAX = 16, GAP = 2 };
 
 void table_init(struct table *table, const struct table_column *columns)
@@ -22,26 +24,13 @@ void table_done(struct table *table)
     buf_done(&table->cells);
 }
 
-static bool is_control(char c)
-{
-    return (unsigned char)c < 0x20 || (unsigned char)c == 0x7F;
-}
-
-// U+0080 to U+009F are control characters too: C2 80 to C2 9F.
-static bool is_high_control(const char *c)
-{
-    return (unsigned char)c[0] == 0xC2 && (unsigned char)c[1] >= 0x80 && (unsigned char)c[1] < 0xA0;
-}
-
 static void add_clean(struct buf *out, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        if (is_high_control(c)) {
-            c++;
-            buf_add(out, " ", 1);
-        } else {
-            buf_add(out, is_control(*c) ? " " : c, 1);
-        }
+    while (*text) {
+        struct glyph glyph = glyph_of(text);
+
+        buf_add(out, glyph.bytes, glyph.len);
+        text += glyph.taken;
     }
 }
 
@@ -61,49 +50,19 @@ void table_add_number(struct table *table, int64_t number)
 
 void table_put_text(const char *text, FILE *out)
 {
-    for (const char *c = text; *c; c++) {
-        if (is_high_control(c)) {
-            c++;
-            fputc(' ', out);
-        } else {
-            fputc(is_control(*c) ? ' ' : *c, out);
-        }
+    while (*text) {
+        struct glyph glyph = glyph_of(text);
+
+        fwrite(glyph.bytes, 1, glyph.len, out);
+        text += glyph.taken;
     }
-}
-
-static bool begins_character(char c)
-{
-    return ((unsigned char)c & 0xC0) != 0x80;
-}
-
-static int characters(const char *text)
-{
-    int count = 0;
-
-    for (; *text; text++) {
-        count += begins_character(*text);
-    }
-    return count;
-}
-
-// The bytes of the first `count` characters.
-static int bytes_of(const char *text, int count)
-{
-    const char *c = text;
-
-    for (; *c; c++) {
-        if (begins_character(*c) && count-- == 0) {
-            break;
-        }
-    }
-    return (int)(c - text);
 }
 
 static int shown(const struct table_column *column, const char *cell)
 {
-    int count = characters(cell);
+    int width = width_of(cell);
 
-    return column->most && count > column->most ? column->most : count;
+    return column->most && width > column->most ? column->most : width;
 }
 
 static void widths_of(const struct table *table, int *ret)
@@ -111,7 +70,7 @@ static void widths_of(const struct table *table, int *ret)
     const char *cell = table->cells.data;
 
     for (size_t i = 0; i < table->width; i++) {
-        ret[i] = characters(table->columns[i].title);
+        ret[i] = width_of(table->columns[i].title);
     }
     for (size_t i = 0; i < table->cell_count; i++, cell += strlen(cell) + 1) {
         size_t at = i % table->width;
@@ -125,14 +84,15 @@ static void put_cell(const struct table *table, size_t at, int width, const char
 {
     const struct table_column *column = &table->columns[at];
     bool last = at + 1 == table->width;
-    int count = shown(column, cell);
-    bool cut = count < characters(cell);
-    int blanks = width - count;
+    AUTO_BUF text;
 
+    buf_init(&text, TABLE_MAX);
+    // a wide character that does not fit leaves a column free
+    int blanks = width - width_add(&text, cell, shown(column, cell));
     if (column->right) {
         fprintf(out, "%*s", blanks, "");
     }
-    fprintf(out, "%.*s%s", bytes_of(cell, cut ? count - 1 : count), cell, cut ? "…" : "");
+    fputs(buf_peek(&text), out);
     if (last) {
         fputc('\n', out);
     } else {

@@ -3,7 +3,7 @@
 // Aligned tables for people: a line of titles, a line a row, two blanks between columns.
 //
 // What stands in a cell comes from the database: control characters are shown as blanks, so that
-// a job cannot write to somebody's terminal. Characters count as one column each.
+// a job cannot write to somebody's terminal (see width.h).
 
 #ifndef MILLRACE_CLI_TABLE_H
 #define MILLRACE_CLI_TABLE_H

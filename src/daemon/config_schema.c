@@ -53,7 +53,6 @@ static void hint(const char *text)
 
 // What interface and database know and this version does not do yet.
 static const char *const later_sections[] = {"bridge", NULL};
-static const char *const later_settings[] = {"fair", NULL};
 
 static bool is_among(const char *const *names, const char *key)
 {
@@ -92,9 +91,6 @@ static void unknown_key(cfg_t *cfg, const char *key)
 
     if (top && is_among(later_sections, key)) {
         REFUSE(cfg, "section \"%s\" comes in a later version", key);
-        hint("Leave it out for now.");
-    } else if (str_equal(cfg->name, "queue") && is_among(later_settings, key)) {
-        REFUSE(cfg, "setting \"%s\" comes in a later version", key);
         hint("Leave it out for now.");
     } else {
         REFUSE(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
@@ -191,6 +187,7 @@ static const struct {
 } ranges[] = {
     {"concurrency", "worker", 1, CONFIG_CONCURRENCY_MAX},
     {"concurrency", "queue", 1, 1000000},
+    {"concurrency_per_key", NULL, 1, 1000000},
     {"batch", NULL, 1, CONFIG_BATCH_MAX},
     {"failures", NULL, 0, INT32_MAX},
     {"max_attempts", NULL, 1, 32000},
@@ -336,12 +333,14 @@ static cfg_opt_t worker_keys[] = {
 
 const struct config_setting config_settings[] = {
     {"concurrency", SETTING_NUMBER},
+    {"concurrency_per_key", SETTING_NUMBER},
     {"critical_depth", SETTING_NUMBER},
     {"dead_max", SETTING_NUMBER},
     {"dead_max_bytes", SETTING_NUMBER},
     {"dead_retention", SETTING_TIME},
     {"depth_limit", SETTING_NUMBER},
     {"durability", SETTING_WORD},
+    {"fair", SETTING_WORD},
     {"lease", SETTING_TIME},
     {"max_args", SETTING_NUMBER},
     {"max_attempts", SETTING_NUMBER},
@@ -353,6 +352,7 @@ const struct config_setting config_settings[] = {
     {"parts", SETTING_NUMBER},
     {"poison_limit", SETTING_NUMBER},
     {"rate", SETTING_WORD},
+    {"rate_per_tenant", SETTING_WORD},
     {"retention", SETTING_TIME},
     {"warn_depth", SETTING_NUMBER},
     {NULL, SETTING_WORD},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 
 void notify_supervisor(const char *status)
 {
@@ -35,6 +36,49 @@ void notify_supervisor(const char *status)
         // nobody listens any more: the supervisor's own trouble
     }
     close(fd);
+}
+
+// The interval that systemd wants, in microseconds; 0: none, or another process is meant.
+static int64_t watchdog_us(void)
+{
+    const char *interval = getenv("WATCHDOG_USEC");
+    const char *pid = getenv("WATCHDOG_PID");
+    int64_t us = 0, process = 0;
+
+    if (!interval || !str_parse_int(interval, 1, INT64_MAX, &us)) {
+        return 0;
+    }
+    if (pid && (!str_parse_int(pid, 1, INT32_MAX, &process) || process != getpid())) {
+        return 0;
+    }
+    return us;
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_supervisor("WATCHDOG=1");
+}
+
+void notify_watchdog_start(struct notify_watchdog *watchdog, uv_loop_t *loop)
+{
+    // twice in each interval, as sd_watchdog_enabled(3) advises
+    int64_t every_ms = watchdog_us() / 2000;
+
+    if (every_ms > 0) {
+        uv_timer_init(loop, &watchdog->timer);
+        uv_timer_start(&watchdog->timer, on_watchdog, 0, (uint64_t)every_ms);
+        uv_unref((uv_handle_t *)&watchdog->timer);
+        watchdog->on = true;
+    }
+}
+
+void notify_watchdog_stop(struct notify_watchdog *watchdog)
+{
+    if (watchdog->on) {
+        uv_close((uv_handle_t *)&watchdog->timer, NULL);
+        watchdog->on = false;
+    }
 }
 
 void notify_reloading(void)

@@ -30,6 +30,7 @@
 struct serve {
     const struct serve_options *options;
     uv_loop_t loop;
+    struct notify_watchdog watchdog;
     struct signals signals;
     struct config *config;
     struct crew *crew;
@@ -551,6 +552,9 @@ static int run(struct serve *serve, struct mr_error *err)
     } else {
         signals_close(&serve->signals);
     }
+    notify_watchdog_start(&serve->watchdog, &serve->loop);
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+    notify_watchdog_stop(&serve->watchdog);
     uv_run(&serve->loop, UV_RUN_DEFAULT);
     if (code == 0) {
         log_end(serve);

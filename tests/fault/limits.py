@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 #
-# Claimers against a limit, killed with SIGKILL at random: limits.py concurrency|rate LIMIT CLAIMERS SECONDS LEASE
+# Claimers against a limit, killed with SIGKILL at random: limits.py concurrency|rate|keys|tenants LIMIT CLAIMERS SECONDS LEASE
 #
 # concurrency: each job notes when it is started and when it has ended, by the machine's own clock; a job whose claimer was killed
 # has ended by the time the claimer is known to be dead. Prints the most that ran at once and how long it took, when all were killed
 # at one moment, until as many run again. rate: LIMIT jobs a second, judged by the server's claimed_at.
+# keys, tenants: the same for each word that a job has in its args; then what is left is worked off, and every job has completed.
 # Fails when a limit was exceeded, and when it was never reached: then nothing was shown.
 import os
 import random
@@ -27,14 +28,14 @@ def work(log, lease, most, seconds):
     db.autocommit = True
     cursor = db.cursor()
     while True:
-        cursor.execute("select lease, id, attempt from millrace.claim(%s, %s, %s, %s)",
+        cursor.execute("select lease, id, attempt, coalesce(args ->> 'of', '-') from millrace.claim(%s, %s, %s, %s)",
                        (QUEUE, f"claimer {os.getpid()}", random.randint(1, most), lease))
         rows = cursor.fetchall()
-        for _, job, attempt in rows:
-            note(log, "start", job, attempt)
+        for _, job, attempt, of in rows:
+            note(log, "start", job, attempt, of)
         time.sleep(random.uniform(seconds / 2, seconds) if rows else random.uniform(0.005, 0.02))
-        for _, job, attempt in rows:
-            note(log, "end", job, attempt)
+        for _, job, attempt, of in rows:
+            note(log, "end", job, attempt, of)
         if rows:
             cursor.execute("select millrace.complete(%s)", (rows[0][0],))
 
@@ -79,7 +80,7 @@ class Fleet:
 
 
 def read(path):
-    """Of each job that was started: when, and when it had ended; how many ended with their claimer; who has one now."""
+    """Of each job that was started: when, when it had ended, and whose it is; how many ended with their claimer; who has one now."""
     killed, starts, spans = {}, {}, []
     with open(path, encoding="ascii") as lines:
         for line in lines:
@@ -89,25 +90,103 @@ def read(path):
             elif word == "start":
                 starts[pid, *rest] = int(at)
             else:
-                spans.append((starts.pop((pid, *rest)), int(at)))
+                spans.append((starts.pop((pid, *rest)), int(at), rest[2]))
     lost = sum(1 for key in starts if key[0] in killed)
-    spans += [(at, killed.get(key[0], 1 << 62)) for key, at in starts.items()]
+    spans += [(at, killed.get(key[0], 1 << 62), key[3]) for key, at in starts.items()]
     return spans, lost, {key[0] for key in starts if key[0] not in killed}
 
 
 def overlap(spans):
     """The most at once, and when there were so many for the first time."""
     most, now, when = 0, 0, 0
-    for at, change in sorted([(s, 1) for s, _ in spans] + [(e, -1) for _, e in spans]):
+    for at, change in sorted([(s[0], 1) for s in spans] + [(s[1], -1) for s in spans]):
         now += change
         if now > most:
             most, when = now, at
     return most, when
 
 
-def concurrency(limit, claimers, seconds, lease):
+def overlap_of_one(spans):
+    """The same for those who have most at once."""
+    return max((overlap([s for s in spans if s[2] == of]) for of in {s[2] for s in spans}), key=lambda o: (o[0], -o[1]), default=(0, 0))
+
+
+def open_log():
     path = os.path.join(os.environ["MR_SCRATCH"], "starts")
-    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
+    return path, os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def taken_back(cursor):
+    cursor.execute("select max(k.finished_at - k.leased_till)::text from millrace.claim k where k.status = 'l'")
+    return cursor.fetchone()[0]
+
+
+def work_off(cursor, fleet, claimers):
+    """Lets the claimers alone until nothing is left; tells how many jobs completed, and how many did not."""
+    for _ in range(claimers - len(fleet.pids)):
+        fleet.start()
+    deadline = time.monotonic() + 120
+    left = 1
+    while left and time.monotonic() < deadline:
+        time.sleep(0.2)
+        cursor.execute("select available + running + scheduled + retrying from millrace.stats(%s)", (QUEUE,))
+        left = cursor.fetchone()[0]
+    fleet.kill(list(fleet.pids))
+    cursor.execute("select count(*) filter (where status = 'completed'), count(*) filter (where status <> 'completed') from millrace.jobs where queue = %s",
+                   (QUEUE,))
+    return cursor.fetchone()
+
+
+def keys(limit, claimers, seconds, lease):
+    path, log = open_log()
+    db = psycopg2.connect("")
+    db.autocommit = True
+    cursor = db.cursor()
+    fleet = Fleet(log, claimers, lease, 3, 0.05)
+    fleet.trouble(seconds, path)
+    fleet.kill(list(fleet.pids))
+    spans, lost, _ = read(path)
+    killed_at = time.monotonic_ns()
+    after = 0
+    for _ in range(claimers):
+        fleet.start()
+    deadline = time.monotonic() + 60
+    while not after and time.monotonic() < deadline:
+        time.sleep(0.05)
+        again, when = overlap_of_one([s for s in read(path)[0] if s[0] > killed_at])
+        after = when if again == limit else 0
+    done, undone = work_off(cursor, fleet, claimers)
+    most, _ = overlap_of_one(read(path)[0])
+    late = taken_back(cursor)
+    back = f"{(after - killed_at) / 1e9:.2f} s" if after else "never"
+    print(f"{claimers} claimers, {len({s[2] for s in spans})} keys, limit {limit} for each: {len(spans)} jobs under fire, {fleet.kills} claimers killed, "
+          f"{lost} jobs in their hands, most of one key at once {most}, overshoot {most - limit}; leases of {lease} taken back at most {late} after their end, "
+          f"a key at its limit again {back} after all claimers were killed; {done} completed, {undone} not")
+    return most == limit and lost > 0 and after > 0 and undone == 0
+
+
+def tenants(limit, claimers, seconds, lease):
+    log = os.open(os.devnull, os.O_WRONLY)
+    db = psycopg2.connect("")
+    db.autocommit = True
+    cursor = db.cursor()
+    fleet = Fleet(log, claimers, lease, 5, 0.001)
+    fleet.trouble(seconds)
+    done, undone = work_off(cursor, fleet, claimers)
+    cursor.execute("select max(w.n)::int, count(*)::int, count(distinct w.job_tenant)::int, date_part('epoch', max(w.claimed_at) - min(w.claimed_at)) from (select j.job_tenant, k.claimed_at,"
+                   " count(*) over (partition by j.job_tenant order by k.claimed_at range between interval '0.999999 s' preceding and current row) as n"
+                   " from millrace.claim k join millrace.queue q on q.queue_id = k.lane >> 12"
+                   " cross join lateral unnest(coalesce(k.job_ids, k.positions), k.positions) with ordinality p(id, pos, ord)"
+                   " join millrace.job j on j.job_id = p.id and j.pos = p.pos"
+                   " where q.queue_name = %s and (k.outcome is null or substr(k.outcome, p.ord::int, 1) not in ('w', 'k', 'x'))) w", (QUEUE,))
+    most, started, count, took = cursor.fetchone()
+    print(f"{claimers} claimers, {count} tenants, rate {limit}/s for each: {started} jobs started in {took:.1f} s, {fleet.kills} claimers killed, "
+          f"most of one tenant in a second {most}, overshoot {most - limit}; {done} completed, {undone} not")
+    return most == limit and undone == 0
+
+
+def concurrency(limit, claimers, seconds, lease):
+    path, log = open_log()
     fleet = Fleet(log, claimers, lease, 3, 0.05)
     fleet.trouble(seconds, path)
     fleet.kill(list(fleet.pids))
@@ -125,9 +204,7 @@ def concurrency(limit, claimers, seconds, lease):
     fleet.kill(list(fleet.pids))
     last, _ = overlap(read(path)[0])
     db = psycopg2.connect("")
-    cursor = db.cursor()
-    cursor.execute("select max(k.finished_at - k.leased_till)::text from millrace.claim k where k.status = 'l'")
-    late = cursor.fetchone()[0]
+    late = taken_back(db.cursor())
     back = f"{(after - killed_at) / 1e9:.2f} s" if after else "never"
     print(f"{claimers} claimers, limit {limit}: {len(spans)} jobs, {fleet.kills} claimers killed, {lost} jobs in their hands, "
           f"most at once {max(most, last)}, overshoot {max(most, last) - limit}; leases of {lease} taken back at most {late} after their end, "
@@ -154,5 +231,5 @@ def rate(limit, claimers, seconds, lease):
 
 if __name__ == "__main__":
     mode, limit, claimers, seconds, lease = sys.argv[1:]
-    good = {"concurrency": concurrency, "rate": rate}[mode](int(limit), int(claimers), float(seconds), lease)
+    good = {"concurrency": concurrency, "rate": rate, "keys": keys, "tenants": tenants}[mode](int(limit), int(claimers), float(seconds), lease)
     sys.exit(0 if good else 1)

@@ -126,8 +126,6 @@ END
 @test "what a later version brings is said to" {
     check <<<'bridge b { }'
     refused '1: section "bridge" comes in a later version' 'Leave it out for now.'
-    check <<<'queue q { fair = true }'
-    refused '1: setting "fair" comes in a later version' 'Leave it out for now.'
     echo >"$conf"
     run "$MR_BIN" serve -c "$conf" --roles work,bridge
     [ "$status" -eq 2 ]

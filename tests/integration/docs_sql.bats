@@ -53,6 +53,14 @@ page_matches()
     page_matches "$MR_ROOT/docs/limits.md"
 }
 
+@test "docs/fair.md prints what it says" {
+    page_matches "$MR_ROOT/docs/fair.md"
+    local word
+    for word in set_queue pause resume depth purge tenant_stats; do
+        parts commands "$MR_ROOT/docs/fair.md" | grep -q "millrace\.$word"
+    done
+}
+
 @test "docs/backpressure.md prints what it says" {
     page_matches "$MR_ROOT/docs/backpressure.md"
 }

@@ -40,7 +40,7 @@ teardown_file()
         tail -n 1 "$MR_SCRATCH/out$i" | grep -qx 'the end' || { cat "$MR_SCRATCH/out$i"; return 1; }
         run ! grep -x f "$MR_SCRATCH/out$i"
         [ "$(grep -cx t "$MR_SCRATCH/out$i")" -eq "$(grep -c ' as passed_' "$FILES/api.sql")" ]
-        [ "$(grep -c 'ERROR:  0A000' "$MR_SCRATCH/out$i")" -eq 1 ]
+        [ "$(grep -c 'ERROR:  22023' "$MR_SCRATCH/out$i")" -eq 1 ]
     done
     # The clients were not served by one session each.
     [ "$(sql 'select count(distinct pid) <= 3 from hops')" = t ]
@@ -66,4 +66,13 @@ teardown_file()
     sql "select millrace.enqueue('k', queue => 'hop')"
     lease=$(sql "select lease from millrace.claim('hop')")
     [ "$(PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT sql "select millrace.complete('$lease')")" -eq 1 ]
+}
+
+@test "doctor and top work through it, and doctor says that it is there" {
+    run --separate-stderr "$MR_BIN" doctor --json
+    [ "$(jq -r '.checks[] | select(.topic == "pooler") | .verdict' <<<"$output")" = note ]
+    [ "$(jq -r '[.checks[] | select(.evidence | startswith("could not"))] | length' <<<"$output")" = 0 ]
+    run "$MR_BIN" top --interval 100ms
+    [ "$status" -eq 0 ]
+    [[ $output == *QUEUE*AVAIL* ]]
 }

@@ -113,6 +113,7 @@ job(1)
 outcome(1)
 job_by_ref('narrow', 'r')
 depth('narrow')
+tenant_stats('narrow')
 stats()
 health()
 overview()
@@ -213,7 +214,7 @@ is_at_home_after_migrate()
 {
     "$MR_BIN" migrate
     "$MR_BIN" migrate --check
-    [ "$(sql "select has_function_privilege('millrace_worker', 'millrace.depth(text)', 'execute')")" = t ]
+    [ "$(sql "select has_function_privilege('millrace_worker', 'millrace.depth(text, text)', 'execute')")" = t ]
 }
 
 @test "every public function is among those that are tried" {
@@ -222,7 +223,7 @@ is_at_home_after_migrate()
     diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next}') order by 1")
+                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next,doctor}') order by 1")
     drop_db
 }
 
@@ -311,6 +312,32 @@ take_one()
     [ "$(sql "select string_agg(status, ' ' order by kind) from millrace.jobs where kind in ('child', 'orphan')")" = 'available cancelled' ]
     # Numbers of batches go on.
     [ "$(sql 'select millrace.batch_begin() > (select min(id) from millrace.batches)')" = t ]
+}
+
+@test "jobs that are set aside for a limit stay in line, and come one at a time" {
+    local i
+    (
+        export PGHOST=$SOURCE_HOST PGPORT=$SOURCE_PORT
+        new_db lined
+        "$MR_BIN" migrate
+        sql "select millrace.set_queue('m', '{\"concurrency_per_key\": 1, \"rate_per_tenant\": \"1/h\"}')"
+        sql "select count(millrace.enqueue('k', queue => 'm', ordering_key => 'a')) from generate_series(1, 3)"
+        sql "select count(millrace.enqueue('k', queue => 'm', tenant => 't')) from generate_series(1, 2)"
+        [ "$(sql "select count(*) from millrace.claim('m', 'w', 100)")" -eq 2 ]
+        [ "$(sql "select count(*) from millrace.claim('m', 'w', 100)")" -eq 0 ]
+        pg_dump -Fc -f "$MR_SCRATCH/lined.dump"
+    )
+    new_db lined
+    pg_restore -d lined "$MR_SCRATCH/lined.dump"
+    is_at_home_after_migrate
+    [ "$(sql "select available, running from millrace.stats('m')")" = '5|0' ]
+    for i in $(seq 1 8); do
+        [ "$(sql "select count(*) from millrace.claim('m', 'w', 100)")" -le 1 ]
+        sql "select count(millrace.complete(k.slot || '.' || k.lane || '.' || k.no || '.' || k.token)) from millrace.claim k where k.status = 'r'"
+    done
+    # The start of the tenant's first job counts here, too.
+    [ "$(sql "select string_agg(distinct status, ' ') from millrace.jobs where ordering_key = 'a'")" = completed ]
+    [ "$(sql "select count(*) from millrace.jobs where tenant = 't' and status = 'available'")" -eq 2 ]
 }
 
 @test "upkeep of a rehomed schema rotates and retires" {

@@ -272,6 +272,31 @@ listen_notify()
     [ "$(grep -v '^MONOTONIC_USEC=[0-9]*$' notified | tr '\n' ' ')" = 'READY=1 RELOADING=1 READY=1 STOPPING=1 ' ]
 }
 
+signs_of_life()
+{
+    [ "$(grep -cx WATCHDOG=1 notified)" -ge "$1" ]
+}
+
+@test "a sign of life for systemd's watchdog, from the loop and only when asked for" {
+    listen_notify
+    echo "worker w { queue = \"$q\" run = \"true\" }" >conf
+    NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=200000 daemon serve serve -c conf
+    wait_until 20 grep -qx READY=1 notified
+    wait_until 20 signs_of_life 5
+    stop serve
+    wait_until 20 grep -qx STOPPING=1 notified
+    : >notified
+    # of another process, of nobody, of nonsense
+    NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=200000 WATCHDOG_PID=1 daemon other serve -c conf
+    wait_until 20 logged other serve.ready
+    stop other
+    NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=-1 daemon odd serve -c conf
+    wait_until 20 logged odd serve.ready
+    stop odd
+    kill "$listener"
+    [ "$(grep -c WATCHDOG notified)" -eq 0 ]
+}
+
 @test "logs as JSON lines" {
     local line count=0
     cat >conf <<END

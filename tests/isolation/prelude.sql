@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt, millrace.once_key, millrace.upkeep_round;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -116,6 +116,12 @@ $$;
 -- Jobs of an ordering key.
 create function line(p_at numeric, p_queue text, p_key text, p_n int, p_priority int = 50) returns bigint language sql as $$
   select count(millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, p_priority, null, null, null, p_key, null, null, null, null, null, null, null, null, null))
+    from generate_series(1, p_n)
+$$;
+
+-- Jobs of a tenant.
+create function of_tenant(p_at numeric, p_queue text, p_tenant text, p_n int) returns bigint language sql as $$
+  select count(millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, null, null, p_tenant, null, null, null, null, null, null, null, null))
     from generate_series(1, p_n)
 $$;
 

@@ -165,11 +165,6 @@ select t.refused(format('select count(*) from millrace.enqueue_jobs(%L)', jsonb_
 select t.refused(format('select count(*) from millrace.enqueue_jobs(%L)', jsonb_build_array(jsonb_build_object('kind', 'k', 'queue', repeat('q', 201)))), '22023', 'job 1: queue is 201 bytes long');
 select t.refused(format('select count(*) from millrace.enqueue_jobs(%L)', jsonb_build_array(jsonb_build_object('kind', 'k', 'tenant', repeat('q', 1001)))), '22023', 'job 1: tenant');
 
--- What this version does not do is refused, not ignored.
-select t.refused(s, '0A000', 'not supported by this version')
-  from unnest(array[
-    $$ select millrace.set_queue('work', '{"lease": "1 minute", "fair": true}') $$]) s;
-
 -- Settings.
 select t.refused(format('select millrace.set_queue(%L, %L)', 'work', v), '22023', m)
   from (values ('[]', 'settings must be an object'), ('5', 'settings must be an object'), ('null', 'settings must be an object'),

@@ -9,7 +9,9 @@ create table t.public_function (role_name text, function_name text, call text);
 insert into t.public_function values
   ('millrace_reader',   'depth',            'millrace.depth(''default'')'),
   ('millrace_reader',   'stats',            'millrace.stats()'),
+  ('millrace_reader',   'tenant_stats',     'millrace.tenant_stats(''shared'')'),
   ('millrace_reader',   'health',           'millrace.health()'),
+  ('millrace_reader',   'doctor',           'millrace.doctor()'),
   ('millrace_reader',   'job',              'millrace.job(t.job())'),
   ('millrace_reader',   'outcome',          'millrace.outcome(t.job())'),
   ('millrace_reader',   'job_by_ref',       'millrace.job_by_ref(''default'', ''ref'')'),
@@ -183,6 +185,7 @@ begin
   perform millrace.pause_job(millrace.enqueue('k', queue => 'paused'));
   perform millrace.batch_begin();
   perform millrace.set_queue('spare', '{}');
+  perform millrace.set_queue('shared', '{"fair": true}');
   perform millrace.schedule('spare', '@daily', 'k');
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
   select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';

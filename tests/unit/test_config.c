@@ -83,7 +83,8 @@ static void everything(void **state)
              "worker facts { queue = notes sql = dwh.process per_batch = true procedure = on }\n"
              "/* ${NOT_SET} */ # ${NOT_SET}\n"
              "queue webhooks { retention = \"30d\" max_attempts = 7 durability = relaxed\n"
-             "                 concurrency = 20000 rate = \"100/s\" }\n"
+             "                 concurrency = 20000 rate = \"100/s\"\n"
+             "                 concurrency_per_key = 3 rate_per_tenant = \"20/min\" }\n"
              "queue empty { }\n"
              "retry mail { max_attempts = 9 base = \"1s\" factor = 1.5 cap = \"2h\" jitter = 0 }\n"
              "retry rest { }\n"),
@@ -111,9 +112,10 @@ static void everything(void **state)
     assert_true(config->workers[1].per_batch);
     assert_true(config->workers[1].procedure);
     assert_int_equal(config->queue_count, 2);
-    assert_string_equal(config->queues[0].settings_json,
-                        "{\"concurrency\":20000,\"durability\":\"relaxed\",\"max_attempts\":7,"
-                        "\"rate\":\"100/s\",\"retention\":\"30d\"}");
+    assert_string_equal(
+        config->queues[0].settings_json,
+        "{\"concurrency\":20000,\"concurrency_per_key\":3,\"durability\":\"relaxed\",\"max_attempts\":7,"
+        "\"rate\":\"100/s\",\"rate_per_tenant\":\"20/min\",\"retention\":\"30d\"}");
     assert_true(config->queues[0].has_retention);
     assert_true(config->queues[0].has_max_attempts);
     assert_string_equal(config->queues[1].settings_json, "{}");
@@ -200,8 +202,6 @@ static void later_versions(void **state)
     (void)state;
     refused("bridge b { }", ":1: section \"bridge\" comes in a later version",
             "Leave it out for now.");
-    refused("queue q { fair = true }", ":1: setting \"fair\" comes in a later version",
-            "Leave it out for now.");
     // not a beginning or an end of one of those words
     refused(
         "brid x", ":1: unknown key \"brid\"",
@@ -214,6 +214,9 @@ static void wrong_values(void **state)
     refused("worker w { queue = q exec = x\n concurrency = many }",
             ":2: wrong value for \"concurrency\": \"many\"",
             "Write a whole number from 1 to 10000.");
+    refused("queue q { concurrency_per_key = 0 }",
+            ":1: wrong value for \"concurrency_per_key\": \"0\"",
+            "Write a whole number from 1 to 1000000.");
     refused("queue q { concurrency = 1000001 }", ":1: wrong value for \"concurrency\": \"1000001\"",
             "Write a whole number from 1 to 1000000.");
     refused("worker w { batch = 0 }", ":1: wrong value for \"batch\": \"0\"",

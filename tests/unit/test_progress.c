@@ -105,13 +105,53 @@ static void bars(void **state)
     draws(450, 45, 0, 1000, 79, "450 jobs  450/s");
 }
 
+static void short_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*add)(struct buf *out, double number);
+        double number;
+        const char *text;
+    } cases[] = {
+        {figure_add_short, 0, "0"},
+        {figure_add_short, 0.04, "0"},
+        {figure_add_short, 0.5, "0.5"},
+        {figure_add_short, 12.34, "12.3"},
+        {figure_add_short, 123.4, "123"},
+        {figure_add_short, 1234, "1234"},
+        {figure_add_short, 99999, "99999"},
+        {figure_add_short, 123456, "123k"},
+        {figure_add_short, 1234.5, "1.2k"},
+        {figure_add_short, 4500000, "4.5M"},
+        {figure_add_short, 1e18, "1000000T"},
+        {figure_add_short_time, 0, "0"},
+        {figure_add_short_time, -1, "0"},
+        {figure_add_short_time, 0.35, "350ms"},
+        {figure_add_short_time, 1.44, "1.4s"},
+        {figure_add_short_time, 29.9, "29s"},
+        {figure_add_short_time, 119, "119s"},
+        {figure_add_short_time, 125, "2m"},
+        {figure_add_short_time, 11520, "3.2h"},
+        {figure_add_short_time, 345600, "4d"},
+        {figure_add_bytes, 0, "0 B"},
+        {figure_add_bytes, 512, "512 B"},
+        {figure_add_bytes, 12345678, "12.3 MB"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        AUTO_BUF text;
+
+        buf_init(&text, TEXT_MAX);
+        cases[i].add(&text, cases[i].number);
+        assert_string_equal(buf_peek(&text), cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(times),
-        cmocka_unit_test(clocks),
-        cmocka_unit_test(bars),
+        cmocka_unit_test(numbers), cmocka_unit_test(short_forms), cmocka_unit_test(times),
+        cmocka_unit_test(clocks),  cmocka_unit_test(bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,7 @@ select millrace.resume(:'q');
 select count(*) = 15 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
+select count(*) > 30 as passed_doctor from millrace.doctor();
 select millrace.overview() -> 'queues' @> jsonb_build_array(jsonb_build_object('queue', :'q')) as passed_overview;
 select jsonb_array_length(millrace.history(:'q', 1) -> 'points') = 6 as passed_history;
 :note
@@ -147,9 +148,20 @@ select count(*) = 0 as passed_ordered_held from millrace.claim(:'q', 'w', 10);
 :note
 select millrace.complete(:'lease') = 1 as passed_ordered_completed;
 select id = :next as passed_ordered_next from millrace.claim(:'q', 'w', 10);
--- What this version refuses, it refuses here too.
+-- Tenants in turn.
+select millrace.set_queue(:'q' || '_fair', '{"fair": true}');
+select count(millrace.enqueue('k', queue => :'q' || '_fair', tenant => t)) = 4 as passed_tenants from unnest(array['a', 'a', 'a', 'b']) t;
+:note
+select count(distinct tenant) = 1 as passed_fair_one from millrace.claim(:'q' || '_fair', 'w', 1);
+select count(distinct tenant) = 1 as passed_fair_two from millrace.claim(:'q' || '_fair', 'w', 1);
+:note
+select count(*) = 2 and sum(running) = 2 as passed_tenant_stats from millrace.tenant_stats(:'q' || '_fair');
+select millrace.pause(:'q' || '_fair', 'a'), millrace.resume(:'q' || '_fair', 'a');
+select millrace.purge(:'q' || '_fair', 'a') = 2 as passed_tenant_purge;
+:note
+-- What is refused, is refused here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
-select millrace.set_queue(:'q', '{"fair": true}');
+select millrace.set_queue(:'q', '{"fair": true, "ordered": true}');
 :note
 \echo the end
