@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 #
-# What idle connections cost the HTTP part: http_idle.py PORT PID [COUNT]. Opens them, each after one request
-# on it, and prints the growth of the daemon's resident memory, and whether it still answers.
+# What connections that wait cost the HTTP part: http_idle.py PORT PID [COUNT [TOKEN]]. Opens them, each after one request
+# on it, or with a token each listening to the events; prints the growth of the daemon's resident memory, and whether
+# it still answers.
 
 import resource
 import socket
@@ -10,9 +11,11 @@ import time
 
 port, pid = int(sys.argv[1]), int(sys.argv[2])
 count = int(sys.argv[3]) if len(sys.argv) > 3 else 10000
+token = sys.argv[4] if len(sys.argv) > 4 else None
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count + 100), hard))
 ASK = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+LISTEN = f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
 
 def rss():
@@ -20,23 +23,46 @@ def rss():
         return int(f.read().split()[1]) * resource.getpagesize()
 
 
-def ask(s):
+def ask(s, request=ASK):
     begun = time.time()
-    s.sendall(ASK)
+    s.sendall(request)
     reply = s.recv(4096)
     assert b" 200 " in reply, reply
     return time.time() - begun
 
 
+def connect(n):
+    s = socket.socket()
+    s.bind((f"127.0.0.{2 + n // 20000}", 0))  # addresses of the loopback, so that local ports do not run out
+    s.connect(("127.0.0.1", port))
+    return s
+
+
+def drain(held):
+    for s in held:
+        s.setblocking(False)
+        try:
+            while s.recv(1 << 20):
+                pass
+            raise SystemExit("a listener was cut off")
+        except BlockingIOError:
+            pass
+
+
 before = rss()
+other = connect(0)  # which answers when all are there
+ask(other)
 held = []
 for n in range(count):
-    # addresses of the loopback, so that local ports do not run out
-    s = socket.socket()
-    s.bind((f"127.0.0.{2 + n // 20000}", 0))
-    s.connect(("127.0.0.1", port))
-    ask(s)
+    s = connect(n)
+    ask(s, LISTEN if token else ASK)
     held.append(s)
+if token:
+    for _ in range(10):
+        time.sleep(1)
+        drain(held)
 grown = rss() - before
-last = socket.create_connection(("127.0.0.1", port)) if count < 9990 else held[0]
-print(f"{count} idle connections: {grown / 1048576:.1f} MiB more, {grown / count / 1024:.1f} KiB each; a request now takes {ask(last) * 1000:.1f} ms")
+print(
+    f"{count} {'listeners' if token else 'idle connections'}: {grown / 1048576:.1f} MiB more, {grown / count / 1024:.1f} KiB each;"
+    f" a request now takes {ask(other) * 1000:.1f} ms"
+)
