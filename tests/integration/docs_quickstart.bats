@@ -57,5 +57,6 @@ has_lines()
     grep -q 'millrace up' script
     [ "$(grep -c . script)" -le 10 ]
     do_script
-    grep -q HEALTH out
+    grep -q 'QUEUE .* AVAIL' out
+    grep -q '^hello ' out
 }
