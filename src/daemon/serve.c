@@ -200,9 +200,14 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
 static void log_start(const struct serve *serve)
 {
     char names[ROLE_NAMES_SIZE];
+    // The role http without a section http has nothing to do.
+    unsigned shown = serve->options->roles;
+    if (!serves_http(serve->options, serve->config)) {
+        shown &= ~(unsigned)SERVE_HTTP;
+    }
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("version", serve->options->version),
-        LOG_TEXT_FIELD("roles", role_names(serve->options->roles, names)),
+        LOG_TEXT_FIELD("roles", role_names(shown, names)),
         LOG_TEXT_FIELD("config", serve->options->config_path),
         LOG_NUMBER_FIELD("workers", (int64_t)crew_size(serve->crew)),
         LOG_NUMBER_FIELD("pid", getpid()),
