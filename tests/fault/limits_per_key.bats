@@ -104,6 +104,11 @@ SQL
     psql -XAtq -c "call rounds($1)" 2>&1 | sed -n 's/.*read \([0-9]*\) buffers.*/\1/p'
 }
 
+snapshot_held()
+{
+    [ "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep'")" -gt 0 ]
+}
+
 @test "what a claim reads does not grow while a line is worked off beside a held snapshot" {
     local before after holder
     sql "select millrace.set_queue('limited', '{\"concurrency_per_key\": 2}')"
@@ -113,7 +118,7 @@ SQL
     sql "select count(*) from millrace.claim('limited', max_jobs => 100, lease_for => '1 ms')"
     psql -XAtq -c "begin isolation level repeatable read" -c "select count(*) from millrace.queue" -c "select pg_sleep(300)" >/dev/null 2>&1 3>&- &
     holder=$!
-    wait_until 10 test "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep'")" -gt 0
+    wait_until 10 snapshot_held
     before=$(claims_read 20)
     claims_read 1000 >/dev/null
     after=$(claims_read 20)
