@@ -25,7 +25,7 @@ static json_t *operation_of(const char *path, const char *method)
     char lower[16];
     size_t i = 0;
 
-    for (; method[i] && i < sizeof(lower) - 1; i++) {
+    for (; i < sizeof(lower) - 1 && method[i]; i++) {
         lower[i] = (char)(method[i] | 0x20);
     }
     lower[i] = '\0';
