@@ -10,7 +10,7 @@ struct http;
 struct sse;
 
 #define SSE_EVERY_MS      1000
-#define SSE_LISTENERS_MAX 1000
+#define SSE_LISTENERS_MAX 10000
 
 // NULL without memory.
 struct sse *sse_new(struct http *http);
