@@ -3,6 +3,8 @@
 -- asked for. A transaction stays open meanwhile: nothing that is gone can be removed.
 -- server: own
 \ir lib/helpers.psql
+select 'held in ' || current_database() as prepared      -- the name is one of the whole server
+\gset
 select no_plan();
 \ir lib/plans.psql
 
@@ -104,7 +106,7 @@ select t.cheap(t.cost('select millrace.' || c.call), c.most || '{"seq": 6, "seq_
 -- A transaction that stays open, and claims that end meanwhile: lists read what they read before.
 begin;
 create table t.held (n int);
-prepare transaction 'held';
+prepare transaction :'prepared';
 call t.take('busy', 500, 1, true);
 select t.cheap(t.cost('select millrace.' || c.call), c.most || '{"seq": 6, "seq_rows": 60}', 'again: ' || c.call) from t.call c where c.call like 'list_jobs%' order by c.ord;
 -- Every page of a queue, of which each is short: the bounds hold on the way, and nothing is left out.
@@ -127,5 +129,5 @@ end $$;
 select is((t.walk('{"queue": "q", "kind": "no such"}')).jobs, 0, 'a walk through a million that finds none comes to its end');
 select is((t.walk('{"queue": "busy", "limit": 200}')).jobs, 2000, 'one through two thousand finds them all');
 select is((t.walk('{"status": "running", "limit": 200}')).jobs, 1000, 'and one through what runs');
-rollback prepared 'held';
+rollback prepared :'prepared';
 select * from finish();
