@@ -108,8 +108,8 @@ selected_is()
     shows 'sorted by name'
     press q
     shows 'ended 0'
-    on_screen ' icanon'
-    on_screen ' echo '
+    shows ' icanon'
+    shows ' echo '
 }
 
 @test "into a queue: settings, lanes, workers, jobs, errors; scrolling; and back" {
