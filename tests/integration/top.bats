@@ -210,7 +210,7 @@ selected_is()
         shows deep
         kill -s "$signal" "$(pgrep -f -x "$MR_BIN top" -P "$(in_terminal display-message -p -t t '#{pane_pid}')")"
         shows 'ended 0'
-        on_screen ' icanon'
+        shows ' icanon'
         [ "$(in_terminal display-message -p -t t '#{alternate_on}')" = 0 ]
         [ "$(in_terminal display-message -p -t t '#{cursor_flag}')" = 1 ]
         close_terminal
