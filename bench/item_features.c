@@ -23,8 +23,8 @@ static const struct {
     double bar;
 } features[] = {
     {"plain", "{}", "{}", 0},
-    {"unique", "{}", "{\"unique_key\": \"key-{n}\"}", 0.15},
-    {"batch", "{}", "{\"batch\": 1}", 0.15},
+    {"unique", "{}", "{\"unique_key\": \"key-{n}\"}", 0.2},
+    {"batch", "{}", "{\"batch\": 1}", 0.2},
     {"ordered", "{\"ordered\": true}", "{\"ordering_key\": \"key-{n}\"}", 0.1},
     {"concurrency", "{\"concurrency\": 1000000}", "{}", 0.5},
     {"rate", "{\"rate\": \"1000000000/s\"}", "{}", 0.5},

@@ -65,7 +65,7 @@ rounds()
     psql -XAtq "${calls[@]}" 2>&1 | sed -n 's/.*read \([0-9]*\) pages.*/\1/p'
 }
 
-# held SETTINGS JOB
+# held SETTINGS JOB [MORE]: so many pages more are let pass, a quarter and 20 unless told. A page more for each job would be a thousand.
 held()
 {
     local read before after
@@ -77,13 +77,14 @@ held()
     before=${read[1]} after=${read[3]}
     echo "# $1 $2: a job's life read $before pages, and $after after 1,000 others" >&3
     [ "$(sql "select completed_1h >= 1000 from millrace.maintain(), millrace.stats('q') limit 1")" = t ]
-    [ "$after" -le $((before * 2 + 20)) ] # a page more for each job would be a thousand
+    [ "$after" -le $((before + ${3:-before / 4 + 20})) ]
 }
 
 @test "a plain queue" { held '{}' '{}'; }
 @test "unique keys" { held '{}' '{"unique_key": "a %n"}'; }
 @test "a batch" { held '{}' "{\"batch\": $(sql 'select millrace.batch_begin()')}"; }
-@test "an ordered queue" { held '{"ordered": true}' '{"ordering_key": "a"}'; }
+# How many of its 32 parts a claim looks at depends on where it begins.
+@test "an ordered queue" { held '{"ordered": true}' '{"ordering_key": "a"}' 500; }
 @test "a fair queue" { held '{"fair": true}' '{"tenant": "a"}'; }
 @test "a limit of jobs at once" { held '{"concurrency": 5}' '{}'; }
 @test "a rate" { held '{"rate": "1000000/s"}' '{}'; }
