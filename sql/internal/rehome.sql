@@ -102,7 +102,8 @@ begin
   perform setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0), setval('millrace.promote_sweep', 0),
           setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0), setval('millrace.pulse_clock', 0),
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),
-          setval('millrace.batch_hint', 1), setval('millrace.depend_hint', 1), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0);
+          setval('millrace.batch_hint', 1), setval('millrace.depend_hint', 1), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0),
+          setval('millrace.unique_hint', 0), setval('millrace.unique_sweep', 0);
   insert into millrace.home (system_id)
   select c.system_identifier
     from pg_control_system() c

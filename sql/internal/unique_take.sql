@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes a key for a new job. Null: it is the job's. Otherwise the id of the job that holds it. Waits for a transaction that is about to take the
--- same key, or to give it back: only its end tells.
+-- same key: only its end tells. One that is about to give it back has not done so yet, and is not waited for.
 create or replace function millrace.unique_take(p_now timestamptz, p_queue_id int, p_key text, p_id bigint, p_quiet interval)
 returns bigint
 language plpgsql
@@ -9,8 +9,15 @@ declare
   v_held millrace.unique_key;
 begin
   loop
-    insert into millrace.unique_key (queue_id, unique_name, job_id, quiet_time)
-    values (p_queue_id, p_key, p_id, p_quiet)
+    -- Newest first, here and below: what earlier uses left behind is not walked.
+    insert into millrace.unique_key (queue_id, unique_name, use_no, job_id, quiet_time)
+    select p_queue_id, p_key, 1, p_id, p_quiet
+     where (select u.use_no
+              from millrace.unique_key u
+             where u.queue_id = p_queue_id
+               and u.unique_name = p_key
+             order by u.use_no desc
+             limit 1) is null
         on conflict on constraint unique_key_pk do nothing;
     if found then
       return null;
@@ -19,25 +26,24 @@ begin
       into v_held
       from millrace.unique_key u
      where u.queue_id = p_queue_id
-       and u.unique_name = p_key;
+       and u.unique_name = p_key
+     order by u.use_no desc
+     limit 1;
+    continue when not found;      -- forgotten this moment
+    if not millrace.unique_is_free(p_now, v_held) then
+      return v_held.job_id;
+    end if;
+    update millrace.unique_key u
+       set use_no = u.use_no + 1,
+           job_id = p_id,
+           quiet_time = p_quiet,
+           free_at = null,
+           forget_at = null
+     where u.queue_id = p_queue_id
+       and u.unique_name = p_key
+       and u.use_no = v_held.use_no;
     if found then
-      if not millrace.unique_is_free(p_now, v_held) then
-        return v_held.job_id;
-      end if;
-      update millrace.unique_key u
-         set job_id = p_id,
-             quiet_time = p_quiet,
-             free_at = null
-       where u.queue_id = p_queue_id
-         and u.unique_name = p_key
-         and u.job_id = v_held.job_id;
-      if found then
-        return null;
-      end if;
-    elsif current_setting('transaction_isolation') <> 'read committed' then
-      raise exception using errcode = 'serialization_failure',
-        message = format('unique_key %s was changed by a concurrent transaction', quote_literal(left(p_key, 80))),
-        hint = 'Retry the transaction.';
+      return null;
     end if;
   end loop;
 end $$;
@@ -70,47 +76,57 @@ end $$;
 
 -- Gives back the keys of jobs that have ended; completed ones may have to keep theirs a while. A key that is locked is being taken over by a
 -- producer, who has found out by itself: it is not waited for, because a claim must not wait for a producer's transaction.
+-- A key is remembered for two minutes after each of its uses and for longer the more it was used, up to a day: whoever forgets one and meets it again has
+-- to walk past what all its uses left behind, if vacuum is stuck.
 create or replace function millrace.unique_release(p_now timestamptz, p_ids bigint[], p_completed boolean)
 returns void
 language plpgsql
 as $$
 begin
-  if p_completed then
-    update millrace.unique_key u
-       set free_at = p_now + u.quiet_time
-     where u.job_id = any (p_ids)
-       and u.quiet_time is not null
-       and u.free_at is null;
-  end if;
-  delete from millrace.unique_key u
-   using (select u.queue_id, u.unique_name
-            from millrace.unique_key u
-           where u.job_id = any (p_ids)
-             and (not p_completed or u.quiet_time is null)
-             for update skip locked) o
-   where u.queue_id = o.queue_id
-     and u.unique_name = o.unique_name;
+  update millrace.unique_key u
+     set use_no = u.use_no + 1,
+         free_at = p_now + coalesce(case when p_completed then u.quiet_time end, interval '0'),
+         forget_at = p_now + coalesce(case when p_completed then u.quiet_time end, interval '0') + least(u.use_no, 720) * interval '2 minutes'
+   where u.ctid = any (array(select k.ctid
+                               from millrace.unique_key k
+                              where k.job_id = any (p_ids)
+                                and k.free_at is null
+                                for update skip locked));
 end $$;
 
--- Forgets keys whose time after the end of their job is over.
+-- Forgets keys that nobody has used for long. From a hint on, because those that went before are in the way while vacuum is stuck; a transaction that
+-- gave one back and was open for longer than the hint goes back is caught once an hour.
 create or replace function millrace.unique_forget(p_now timestamptz)
 returns bigint
 language plpgsql
 as $$
 declare
-  c_some constant int := 10000;
-  v_n    bigint;
+  c_some  constant int := 100000;
+  v_sweep boolean := millrace.due('millrace.unique_sweep', p_now, 3600000);
+  v_from  timestamptz := case when v_sweep then '-infinity' else to_timestamp(millrace.hint('millrace.unique_hint') / 1000.0) end;
+  v_last  timestamptz;
+  v_n     bigint;
 begin
-  delete from millrace.unique_key u
-   using (select u.queue_id, u.unique_name
-            from millrace.unique_key u
-           where u.free_at <= p_now
-           order by u.free_at
-           limit c_some
-             for update skip locked) o
-   where u.queue_id = o.queue_id
-     and u.unique_name = o.unique_name;
-  get diagnostics v_n = row_count;
+  with gone as (
+    delete from millrace.unique_key u
+     where u.ctid = any (array(select k.ctid
+                                 from millrace.unique_key k
+                                where k.forget_at >= v_from
+                                  and k.forget_at <= p_now
+                                order by k.forget_at
+                                limit c_some
+                                  for update skip locked))
+    returning u.forget_at)
+  select count(*), max(g.forget_at)
+    into v_n, v_last
+    from gone g;
+  if v_sweep then
+    perform setval('millrace.unique_sweep', millrace.epoch_ms(p_now));
+  end if;
+  if v_n < c_some then
+    v_last := p_now;
+  end if;
+  perform setval('millrace.unique_hint', greatest(millrace.epoch_ms(v_last - interval '1 minute'), 0));
   return v_n;
 end $$;
 

@@ -15,7 +15,8 @@ create procedure fresh() language sql as $$
          setval('millrace.promote_sweep', 0), setval('millrace.rescue_sweep', 0), setval('millrace.upkeep_clock', 0),
          setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0), setval('millrace.schedule_hint', 0),
          setval('millrace.schedule_sweep', 0), setval('millrace.mark_hint', 0),
-         setval('millrace.batch_hint', 0), setval('millrace.depend_hint', 0), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0);
+         setval('millrace.batch_hint', 0), setval('millrace.depend_hint', 0), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0),
+         setval('millrace.unique_hint', 0), setval('millrace.unique_sweep', 0);
 $$;
 
 create function at(seconds numeric) returns timestamptz language sql as $$

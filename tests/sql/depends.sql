@@ -128,7 +128,7 @@ select is(millrace.cancel_at(t.at('4 hours'), :b, 'changed my mind'), 'cancelled
 select is(millrace.job(:b) ? 'needs', false, 'and needs nothing any more');
 select t.duty(t.at('4 hours'), 'depend');
 select is(t.status(:c), 'cancelled', 'which is passed on');
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'key'), 0::bigint, 'its key is free');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'key' and u.free_at is null), 0::bigint, 'its key is free');
 
 -- ---- depend ----
 select t.one(t.at('5 hours'), 'd') as a, t.one(t.at('5 hours'), 'd') as b, t.one(t.at('5 hours'), 'd', null, t.at('6 hours')) as c, t.one(t.at('5 hours'), 'd') as e

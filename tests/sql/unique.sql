@@ -16,7 +16,7 @@ create function t.keys()
 returns bigint
 language sql
 as $$
-  select count(*) from millrace.unique_key
+  select count(*) from millrace.unique_key u where u.free_at is null
 $$;
 
 -- Available, running, completed.
@@ -82,7 +82,7 @@ select t.claim('y', t.at('10 minutes'), 'y', 1, '1 hour');
 select is(t.once(t.at('20 minutes'), 'y', 'y'), :y::bigint, 'one that runs beyond that time holds its key');
 select t.once(t.at('0'), 'z', 'z', '{}', null, 'ignore', null, '1 minute');
 select is(t.claim('z', t.at('5 minutes'), 'z', 10), '{}', 'an expired one is passed over');
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'z'), 0::bigint, 'and its key is given back');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'z' and u.free_at is null), 0::bigint, 'and its key is given back');
 
 -- Replace: args, and the time.
 select t.once(t.at('0'), 'd', 'd', '{"n": 1}', t.at('10 seconds')) as d
@@ -97,7 +97,7 @@ select is(t.claim('d', t.at('18 seconds'), 'd', 10), array[:d]::bigint[], 'one t
 select is(g.args, '{"n": 4}'::jsonb, 'with the new args') from t.got g where g.tag = 'd';
 select is(t.once(t.at('19 seconds'), 'd', 'd', '{"n": 5}', null, 'replace'), :d::bigint, 'one that runs is left alone');
 select is(millrace.complete_at(t.at('20 seconds'), t.lease('d'), null, null), 1, 'and completes');
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'd'), 0::bigint, 'its key is free');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'd' and u.free_at is null), 0::bigint, 'its key is free');
 
 -- A while after completion.
 select t.once(t.at('0'), 'q', 'q', '{}', null, 'ignore', '1 minute') as q
@@ -108,13 +108,25 @@ select is(t.once(t.at('60 seconds'), 'q', 'q'), :q::bigint, 'the key is held for
 select isnt(t.once(t.at('70 seconds'), 'q', 'q', '{}', null, 'ignore', '1 minute'), :q::bigint, 'not longer');
 select t.claim('q2', t.at('71 seconds'), 'q');
 select millrace.fail_at(t.at('72 seconds'), t.lease('q2'), (t.ids('q2'))[1], 'oh', null, false, null);
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'q'), 0::bigint, 'a dead job gives it back at once');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'q' and u.free_at is null), 0::bigint, 'a dead job gives it back at once');
 select t.once(t.at('80 seconds'), 'q', 'q', '{}', null, 'ignore', '1 minute');
 select t.claim('q3', t.at('81 seconds'), 'q');
 select millrace.complete_at(t.at('82 seconds'), t.lease('q3'), null, null);
-select setval('millrace.clean_clock', 0);
-select t.duty(t.at('3 minutes'), 'clean');
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'q'), 0::bigint, 'upkeep forgets keys whose time is over');
+select isnt(t.once(t.at('10 minutes'), 'once', 'o'), null, 'a key that is used once');
+select t.claim('o', t.at('10 minutes'), 'o');
+select millrace.complete_at(t.at('10 minutes'), t.lease('o'), null, null);
+create function t.remembered(p_at timestamptz)
+returns text[]
+language sql
+as $$
+  select setval('millrace.clean_clock', 0), t.duty(p_at, 'clean');
+  select array_agg(u.unique_name order by u.unique_name) from millrace.unique_key u where u.unique_name in ('q', 'once');
+$$;
+select is(t.remembered(t.at('11 minutes')), array['once', 'q'], 'upkeep remembers keys for two minutes');
+select is(t.remembered(t.at('12 minutes 1 second')), array['q'], 'and those that were used more often for longer');
+select is(t.remembered(t.at('13 minutes')), null, 'but not for good');
+select isnt(t.once(t.at('14 minutes'), 'q', 'q'), null, 'a key that was forgotten is taken');
+select is(t.once(t.at('15 minutes'), 'q', 'q'), (select u.job_id from millrace.unique_key u where u.unique_name = 'q' and u.use_no = 1), 'and held as on the first day');
 
 -- Many at once.
 select array(select * from millrace.enqueue_jobs_at(t.at('0'), '[{"kind": "k", "queue": "m", "unique_key": "2"}, {"kind": "k", "queue": "m"},
@@ -126,16 +138,16 @@ select is(array(select * from millrace.enqueue_jobs_at(t.at('1 second'), '[{"kin
           array[(:'ids'::bigint[])[3], (:'ids'::bigint[])[1]], 'a second call returns the ids of the first, in its own order');
 select is(t.claim('m', t.at('2 seconds'), 'm', 10), (:'ids'::bigint[])[1:3], 'they are delivered once, in the order of the call');
 select is(millrace.complete_at(t.at('3 seconds'), t.lease('m'), (:'ids'::bigint[])[3:3], null), 1, 'one completes');
-select is((select array_agg(u.unique_name order by u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('m')), array['2'], 'its key alone is free');
+select is((select array_agg(u.unique_name order by u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('m') and u.free_at is null), array['2'], 'its key alone is free');
 select is(millrace.finish_at(t.at('4 seconds'), t.lease('m'), jsonb_build_array(jsonb_build_object('id', (:'ids'::bigint[])[1], 'outcome', 'completed'),
                                                                                 jsonb_build_object('id', (:'ids'::bigint[])[2], 'outcome', 'completed'))), 2, 'finish');
-select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('m')), 0::bigint, 'gives the other one back');
+select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('m') and u.free_at is null), 0::bigint, 'gives the other one back');
 select is((select count(*) from millrace.enqueue_jobs_at(t.at('5 seconds'), (select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'big', 'unique_key', (i % 1000)::text)) from generate_series(1, 3000) i))),
           3000::bigint, 'three thousand');
 select is((select count(*) from millrace.job j where j.lane >> 12 = t.qid('big')), 1000::bigint, 'are a thousand jobs');
 select is(cardinality(t.claim_all('big', t.at('6 seconds'), 'big')), 1000, 'which are delivered');
 select is((select sum(millrace.complete_at(t.at('7 seconds'), l.lease, null, null)) from (select distinct g.lease from t.got g where g.tag = 'big') l), 1000::bigint, 'and completed');
-select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('big')), 0::bigint, 'no key is left');
+select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('big') and u.free_at is null), 0::bigint, 'no key is left');
 select is((select count(*) from millrace.enqueue_jobs_at(t.at('8 seconds'), '[{"kind": "k", "queue": "r", "unique_key": "a", "args": {"n": 1}, "delay": "1 hour"}]')), 1::bigint, 'one');
 select count(*) from millrace.enqueue_jobs_at(t.at('9 seconds'), '[{"kind": "k", "queue": "r", "unique_key": "a", "args": {"n": 2}, "on_conflict": "replace"}]');
 select is(j.args, '{"n": 2}'::jsonb, 'replaced by a call of many') from millrace.jobs j where j.queue = 'r';
@@ -151,24 +163,24 @@ select t.once(t.at('0'), 'left', 'l') as l
 select t.claim('l', t.at('1 second'), 'l');
 update millrace.claim set hooks = null where token::text = split_part(t.lease('l'), '.', 4);
 select millrace.complete_at(t.at('2 seconds'), t.lease('l'), null, null);
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'left'), 1::bigint, 'a key that was left behind');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'left' and u.free_at is null), 1::bigint, 'a key that was left behind');
 select isnt(t.once(t.at('3 seconds'), 'left', 'l'), :l::bigint, 'is free all the same');
 
 -- Purged, moved and purged, damaged.
 select t.once(t.at('0'), i::text, 'p', '{}', case when i % 2 = 0 then t.at('1 hour') end) from generate_series(1, 4) i;
 select t.claim('p', t.at('1 second'), 'p', 1);
 select is(millrace.purge('p'), 3::bigint, 'three wait');
-select is((select array_agg(u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('p')), array['1'], 'purge leaves the key of the running one');
+select is((select array_agg(u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('p') and u.free_at is null), array['1'], 'purge leaves the key of the running one');
 select millrace.finish_at(t.at('2 seconds'), t.lease('p'), jsonb_build_array(jsonb_build_object('id', (t.ids('p'))[1], 'outcome', 'requeued', 'changes', '{"queue": "p2"}'::jsonb)));
-select is((select array_agg(u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('p')), array['1'], 'moved to another queue a job holds its key where it was');
+select is((select array_agg(u.unique_name) from millrace.unique_key u where u.queue_id = t.qid('p') and u.free_at is null), array['1'], 'moved to another queue a job holds its key where it was');
 select millrace.purge('p2');
-select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('p')), 0::bigint, 'and gives it back from there');
+select is((select count(*) from millrace.unique_key u where u.queue_id = t.qid('p') and u.free_at is null), 0::bigint, 'and gives it back from there');
 
 -- A rollback gives back what it took.
 begin;
 select t.once(t.at('0'), 'gone', 'g');
 rollback;
-select is((select count(*) from millrace.unique_key u where u.unique_name = 'gone'), 0::bigint, 'a rollback takes the key along');
+select is((select count(*) from millrace.unique_key u where u.unique_name = 'gone' and u.free_at is null), 0::bigint, 'a rollback takes the key along');
 
 -- Long keys, other alphabets, drop_queue.
 select is(t.once(t.at('1 second'), repeat('x', 1000), 'long'), t.once(t.at('2 seconds'), repeat('x', 1000), 'long'), 'a key of a thousand bytes');
