@@ -41,7 +41,7 @@ begin
              and d.why = any (v_gone)
              for update) a;
   if v_places is not null then
-    perform millrace.lines_move(p_now, v_places, null);
+    perform millrace.aside_let_in(p_now, v_places, null);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;
 end $$;

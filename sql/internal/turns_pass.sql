@@ -89,7 +89,7 @@ begin
                           limit 1) d;
     v_at := '{}';
     exit when v_first.ids is null;
-    v_in := coalesce(millrace.turns_let_in(p_now, v_first.places), '{}');
+    v_in := coalesce(millrace.aside_let_in(p_now, v_first.places, null), '{}');
     v_all := cardinality(v_in) = cardinality(v_first.ids);
     for i in 1 .. cardinality(v_first.ids) loop
       if not (v_all or v_first.ids[i] = any (v_in)) then
@@ -118,53 +118,6 @@ begin
     perform millrace.wake(w.queue_id, p_now)
        from (select distinct unnest(p_queues) as queue_id) w;
   end if;
-end $$;
-
--- Appends jobs that were set aside, given by the ctids of their rows in delayed, to the log again. Returns their ids: without those that somebody else is at, and one that cannot be read,
--- which is buried.
-create or replace function millrace.turns_let_in(p_now timestamptz, p_places tid[])
-returns bigint[]
-language plpgsql
-as $$
-declare
-  v_ids bigint[];
-begin
-  perform pg_current_xact_id();
-  with found as (
-    select d.ctid as place
-      from millrace.delayed d
-     where d.slot = 56
-       and d.ctid = any (p_places)
-       for update skip locked),
-  gone as (
-    delete from millrace.delayed d
-     where d.slot = 56
-       and d.ctid = any (array(select f.place from found f))
-    returning d.*),
-  put as (
-    insert into millrace.job (pos, job_id, created_at, lane, attempt, lost, attempts_limit, job_kind, payload_args, ready_at, stale_at,
-                              run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail,
-                              order_key, unique_name, batch_id)
-    select o.pos, o.job_id, o.created_at, (o.lane & ~31) + millrace.part_of(o.order_key, o.pos, 1), o.attempt, o.lost, o.attempts_limit,
-           o.job_kind, o.payload_args, p_now, o.stale_at, o.run_limit, o.payload_meta, o.payload_state, o.payload_blob, o.job_tenant,
-           o.job_ref, o.job_source, o.trail, o.order_key, o.unique_name, o.batch_id
-      from (select nextval('millrace.pos_seq') as pos, s.*
-              from (select g.* from gone g order by g.aside_pos) s) o
-    returning job_id)
-  select array_agg(p.job_id)
-    into v_ids
-    from put p;
-  return v_ids;
-exception
-  when data_corrupted or internal_error or data_exception then
-    if cardinality(p_places) = 1 then
-      perform millrace.job_bury_damaged(p_now, 56, (select d.job_id from millrace.delayed d where d.slot = 56 and d.ctid = p_places[1]), null);
-      return null;
-    end if;
-    for i in 1 .. cardinality(p_places) loop
-      v_ids := v_ids || millrace.turns_let_in(p_now, p_places[i:i]);
-    end loop;
-    return v_ids;
 end $$;
 
 -- Settles doubts, at most p_limit: a key that is nobody's, or whose turn is over, and for which jobs are set aside, is given to the first of them. A key that

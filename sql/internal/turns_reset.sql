@@ -24,7 +24,7 @@ begin
              and d.why = 'o'
              for update) a;
   if v_places is not null then
-    perform millrace.turns_let_in(p_now, v_places);
+    perform millrace.aside_let_in(p_now, v_places, null);
     perform millrace.wake(p_queue_id, p_now);
   end if;
 end $$;

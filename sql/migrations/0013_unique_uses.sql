@@ -18,3 +18,7 @@ create sequence millrace.unique_hint as bigint minvalue 0;
 create sequence millrace.unique_sweep as bigint minvalue 0;
 comment on sequence millrace.unique_hint is 'milliseconds since 1970: no key is to be forgotten before it, as far as the last pass knew';
 comment on sequence millrace.unique_sweep is 'milliseconds since 1970: the last pass over keys that ignored the hint';
+
+-- One function appends jobs that were set aside to the log again, aside_let_in.
+drop function if exists millrace.turns_let_in(timestamptz, tid[]);
+drop function if exists millrace.lines_move(timestamptz, tid[], int);

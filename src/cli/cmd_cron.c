@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/cron_times.h"
 #include "cli/figure.h"
+#include "cli/name_list.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -39,7 +40,7 @@ enum {
 };
 
 // One schedule, or all for null.
-static const char *const rows_sql =
+static const char rows_sql[] =
     "select s.name, s.cron, s.timezone, s.kind, s.args, s.queue, s.priority, s.catch_up, s.active,"
     " to_json(s.next_at) as next_at, to_json(s.last_at) as last_at, s.last_job_id, s.last_error,"
     " to_json(s.set_at) as set_at"
@@ -156,49 +157,12 @@ static const struct command_form list_form = {
     "millrace-cron(1)",
 };
 
-static int print_names(const PGresult *rows)
-{
-    for (int i = 0; i < PQntuples(rows); i++) {
-        table_put_text(PQgetvalue(rows, i, COLUMN_NAME), stdout);
-        puts("");
-    }
-    return 0;
-}
-
-static int list(const struct command_shared *shared, bool names, struct mr_error *err)
-{
-    AUTO_RESULT *rows = NULL;
-    const char *any = NULL;
-    int code = command_ask(shared->dsn, rows_sql, 1, &any, &rows, err);
-
-    if (code) {
-        return code;
-    }
-    if (shared->json) {
-        return rows_print_list("schedules", rows, err);
-    }
-    return names ? print_names(rows) : print_table(rows, err);
-}
-
 static int cron_list(int argc, char **argv)
 {
-    struct command_shared shared = {0};
-    bool names = false;
-    const struct option_row rows[] = {
-        {"names", OPTION_FLAG, &names, NULL, "only the names, one a line"},
-        COMMAND_SHARED_ROWS(&shared),
-        {0},
+    static const struct name_list list = {
+        &list_form, "schedules", rows_sql, rows_sql, 1, print_table,
     };
-    struct mr_error err;
-    int first = command_read(&list_form, rows, &shared, argc, argv, &err);
-
-    if (first >= 0 && shared.help) {
-        return command_help(&list_form, rows);
-    }
-    if (first < 0 || list(&shared, names, &err)) {
-        return command_fail(&err);
-    }
-    return command_finish(EXIT_DONE);
+    return name_list_run(&list, argc, argv);
 }
 
 // ---- set ----

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/figure.h"
+#include "cli/name_list.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -34,15 +35,6 @@ static const struct command_form set_form = {
 };
 
 // ---- list ----
-
-static int print_names(const PGresult *rows)
-{
-    for (int i = 0; i < PQntuples(rows); i++) {
-        table_put_text(PQgetvalue(rows, i, 0), stdout);
-        puts("");
-    }
-    return 0;
-}
 
 static int print_queues(const PGresult *rows, struct mr_error *err)
 {
@@ -68,47 +60,20 @@ static int print_queues(const PGresult *rows, struct mr_error *err)
     return table_print(&table, stdout, err);
 }
 
-static int list(const struct command_shared *shared, bool names, struct mr_error *err)
-{
-    static const char *const for_people =
-        "select q.queue, q.paused, q.settings ->> 'lease', q.settings ->> 'max_attempts',"
-        " q.settings ->> 'retention', q.settings ->> 'parts', to_json(q.created_at)"
-        " from millrace.queues q order by q.queue";
-    static const char *const for_machines =
-        "select q.queue, q.paused, to_json(q.created_at) as created_at, q.settings"
-        " from millrace.queues q order by q.queue";
-    AUTO_RESULT *rows = NULL;
-    int code =
-        command_ask(shared->dsn, shared->json ? for_machines : for_people, 0, NULL, &rows, err);
-
-    if (code) {
-        return code;
-    }
-    if (shared->json) {
-        return rows_print_list("queues", rows, err);
-    }
-    return names ? print_names(rows) : print_queues(rows, err);
-}
-
 static int queue_list(int argc, char **argv)
 {
-    struct command_shared shared = {0};
-    bool names = false;
-    const struct option_row rows[] = {
-        {"names", OPTION_FLAG, &names, NULL, "only the names, one a line"},
-        COMMAND_SHARED_ROWS(&shared),
-        {0},
+    static const struct name_list list = {
+        &list_form,
+        "queues",
+        "select q.queue, q.paused, q.settings ->> 'lease', q.settings ->> 'max_attempts',"
+        " q.settings ->> 'retention', q.settings ->> 'parts', to_json(q.created_at)"
+        " from millrace.queues q order by q.queue",
+        "select q.queue, q.paused, to_json(q.created_at) as created_at, q.settings"
+        " from millrace.queues q order by q.queue",
+        0,
+        print_queues,
     };
-    struct mr_error err;
-    int first = command_read(&list_form, rows, &shared, argc, argv, &err);
-
-    if (first >= 0 && shared.help) {
-        return command_help(&list_form, rows);
-    }
-    if (first < 0 || list(&shared, names, &err)) {
-        return command_fail(&err);
-    }
-    return command_finish(EXIT_DONE);
+    return name_list_run(&list, argc, argv);
 }
 
 // ---- show ----
