@@ -21,8 +21,8 @@ static int ask(const struct name_list *list, const struct command_shared *shared
 {
     AUTO_RESULT *rows = NULL;
     const char *const any = NULL;
-    int code = command_ask(shared->dsn, shared->json ? list->json_sql : list->sql,
-                           list->parameters, &any, &rows, err);
+    int code = command_ask(shared->dsn, shared->json ? list->json_sql : list->sql, list->parameters,
+                           &any, &rows, err);
 
     if (code) {
         return code;
