@@ -3,7 +3,7 @@
 -- and takes no room. Spreads can be added and taken from each other, which percentiles cannot: so those of all queues together and of any stretch of
 -- time come from what the ledger and the pulse have anyway.
 
--- The bounds, in microseconds: from 100 on, each about 1.41 times the one before, up to two days. What is shorter than the first is in the first range,
+-- The bounds, in microseconds: from 100 on, each about 1.41 times the one before, up to 42 hours. What is shorter than the first is in the first range,
 -- what is longer than the last in the last one.
 create or replace function millrace.spread_bounds()
 returns bigint[]
