@@ -270,7 +270,7 @@ select is((select p -> 'wait' from t.history, jsonb_array_elements(h -> 'points'
 -- In the second step a lease of an hour in another queue has come to its end.
 select is((select array_agg(p -> 'run' -> 'p99') from jsonb_array_elements(millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points') with ordinality o(p, nth) where nth <> 2),
           array[null, t.spread_of(2, 0.99), t.spread_of(2, 0.99), t.spread_of(2, 0.99), t.spread_of(2, 0.99)], 'percentiles of all queues together');
-select ok((select (p -> 'run' ->> 'p50')::numeric < 3 and (p -> 'run' ->> 'p99')::numeric between 3600 and 5000 from (select millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 1 as p) h), 'each job counts');
+select ok((select (p -> 'run' ->> 'p50')::numeric between 3000 and 5000 and (p -> 'run' ->> 'p99')::numeric between 3000 and 5000 from (select millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 1 as p) h), 'which counts with its 44 jobs');
 begin;
 update millrace.home h set installed_at = t.at('3 hours');
 select millrace.overview_at(t.at('3 hours 60 seconds')) -> 'totals' as totals
@@ -413,7 +413,7 @@ select is(t.payload(convert_to('[' || repeat('1,', 9000) || '1]', 'UTF8'), null)
 select millrace.enqueue('k', queue => 'where', state => 'one', blob => 'body', delay => '1 day') as late, millrace.enqueue('k', queue => 'where', state => 'one', blob => 'body') as now
 \gset
 select is((millrace.job(:late) -> 'state' ->> 'value') || (millrace.job(:late) -> 'blob' ->> 'value'), 'onebody', 'of a delayed job');
-select millrace.fail(c.lease, c.id, 'e', interval '0', true, 'two') from millrace.claim('where', 'w') c;
+select millrace.fail(c.lease, c.id, 'e', interval '1 day', true, 'two') from millrace.claim('where', 'w') c;
 select is(millrace.job(:now) -> 'state' ->> 'value', 'two', 'as its worker left it');
 select millrace.run_now(:now);
 select millrace.fail(c.lease, c.id, 'e', null, false, 'three') from millrace.claim('where', 'w') c;
