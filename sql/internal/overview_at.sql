@@ -26,6 +26,15 @@ begin
   if v_before.taken_at is null and (select h.installed_at from millrace.home h) > v_last.taken_at - interval '1 minute' then
     v_before.wait_spread := '{}';      -- before that there was nothing
     v_before.run_spread := '{}';
+  elsif v_before.taken_at is null then      -- somebody has begun to look: what is known of the minute
+    select p.*
+      into v_before
+      from millrace.pulse p
+     where p.queue_id = 0
+       and p.taken_at > v_last.taken_at - interval '1 minute'
+       and p.taken_at < v_last.taken_at
+     order by p.taken_at
+     limit 1;
   end if;
   if v_before.wait_spread is null or v_last.taken_at < p_now - interval '1 minute' then
     return '{}';      -- nobody looked, or nothing has changed since

@@ -8,6 +8,7 @@ language plpgsql
 as $$
 declare
   c_rows   constant int := 20000;               -- rows looked at in a call
+  c_least  constant int := 50;                  -- whatever the time: every call gets on
   c_looks  constant int := 300;                 -- searches for a claim
   c_batch  constant interval := '15 ms';        -- that a batch should take: between two nobody looks at the clock
   v_limit  int := (p_f ->> 'limit')::int;
@@ -72,7 +73,7 @@ begin
         end loop;
         v_upto := 9223372036854775807;
         v_part.place := jsonb_build_object('seg', v_seg, 'xid', v_xid::text::bigint, 'pos', v_pos - 1);
-        exit segments when v_seen = c_rows or clock_timestamp() > p_until;
+        exit segments when v_seen = c_rows or v_seen >= c_least and clock_timestamp() > p_until;
       end loop;
       if v_more then
         v_pos := v_pos - 1;
@@ -89,7 +90,7 @@ begin
     v_pos := 9223372036854775807;
     v_upto := v_pos;
     v_part.place := jsonb_build_object('seg', v_seg);
-    exit when clock_timestamp() > p_until;
+    exit when v_seen >= c_least and clock_timestamp() > p_until;
   end loop;
   return v_part;
 end $$;
