@@ -40,6 +40,8 @@ static const struct item items[] = {
      false},
     {"fair", item_fair, "how long a tenant waits beside one a million jobs deep, and drain rates",
      false},
+    {"looking", item_looking, "time of each page and filter of the dashboard with 5 million jobs",
+     false},
 };
 
 enum {

@@ -15,6 +15,7 @@ begin
       from (values
         ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'tenant_stats'), ('millrace_reader', 'health'), ('millrace_reader', 'doctor'),
         ('millrace_reader',   'job'), ('millrace_reader', 'outcome'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
+        ('millrace_reader',   'cron_times'), ('millrace_reader', 'schedule_story'),
         ('millrace_reader',   'batch'),
         ('millrace_reader',   'overview'), ('millrace_reader', 'history'), ('millrace_reader', 'list_jobs'), ('millrace_reader', 'list_dead'),
         ('millrace_reader',   'dead_groups'), ('millrace_reader', 'queue_story'), ('millrace_reader', 'system'), ('millrace_reader', 'metrics'),

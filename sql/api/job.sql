@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- One job's whole story: status, payload, attempts with workers, times and errors, result. Errors: MR003 unknown job.
+-- One job's whole story: status, payload, attempts with workers, times and errors, result. Of state and blob the size is told and the first 16 KiB are
+-- shown, as JSON, text or hex: {"bytes", "format", "value", "cut"}. Errors: MR003 unknown job.
 create or replace function millrace.job(id bigint)
 returns jsonb
 language plpgsql

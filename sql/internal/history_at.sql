@@ -65,6 +65,8 @@ declare
   c_late    constant interval := '15 seconds';
   v_seconds double precision := p_step;
   v_ended   bigint;
+  v_wait    jsonb;
+  v_run     jsonb;
 begin
   if p_pulse.taken_at = p_before.taken_at and p_at - p_pulse.taken_at < c_late then
     p_before := null;
@@ -76,15 +78,22 @@ begin
     p_before.failed_total := 0;
     p_before.wait_total := 0;
     p_before.run_total := 0;
+    p_before.wait_spread := '{}';
+    p_before.run_spread := '{}';
   end if;
   v_ended := nullif(millrace.rise(p_pulse.done_total, p_before.done_total) + millrace.rise(p_pulse.failed_total, p_before.failed_total), 0);
+  if v_ended > 0 and p_before.wait_spread is not null then
+    v_wait := millrace.spread_percentiles(millrace.spread_rise(p_pulse.wait_spread, p_before.wait_spread));
+    v_run := millrace.spread_percentiles(millrace.spread_rise(p_pulse.run_spread, p_before.run_spread));
+  end if;
   return jsonb_strip_nulls(jsonb_build_object(
     'at', p_at, 'enqueued', millrace.rise(p_pulse.fresh_total, p_before.fresh_total) / v_seconds,
     'completed', millrace.rise(p_pulse.done_total, p_before.done_total) / v_seconds,
     'failed', millrace.rise(p_pulse.failed_total, p_before.failed_total) / v_seconds,
     'available', p_pulse.available + p_pulse.aside, 'running', p_pulse.running, 'retrying', p_pulse.retrying, 'dead', p_pulse.dead_count,
     'wait_seconds', millrace.rise(p_pulse.wait_total, p_before.wait_total) / 1e6::double precision / v_ended,
-    'run_seconds', millrace.rise(p_pulse.run_total, p_before.run_total) / 1e6::double precision / v_ended));
+    'run_seconds', millrace.rise(p_pulse.run_total, p_before.run_total) / 1e6::double precision / v_ended,
+    'wait', v_wait, 'run', v_run));
 end $$;
 
 -- What a total has grown by; 0 where it began anew, as the sum of all queues does when one is dropped.

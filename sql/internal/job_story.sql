@@ -80,7 +80,7 @@ begin
                                                                               where d.job_id = p_id
                                                                               limit 1)));
   end if;
-  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id)
+  return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id) || millrace.job_payload(p_id)
          || case
               when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))
               when v_asked and v_story ->> 'status' = 'running' then jsonb_strip_nulls(jsonb_build_object('cancel_requested', true, 'reason', v_reason))

@@ -81,6 +81,9 @@ begin
          coalesce(sum(length(k.outcome) - length(replace(k.outcome, 'l', ''))) filter (where k.status <> 'r'), 0) as rescued,
          coalesce(sum(case k.status when 'p' then k.n else length(k.outcome) - length(replace(k.outcome, 'k', '')) end)
                     filter (where k.status <> 'r'), 0) as cancelled,
+         array_agg(k.wait_us / k.n) filter (where k.status in ('d', 'l') and k.n > 0 and k.run_us > 0) as waits,
+         array_agg(k.run_us / k.n) filter (where k.status in ('d', 'l') and k.n > 0 and k.run_us > 0) as runs,
+         array_agg(k.n) filter (where k.status in ('d', 'l') and k.n > 0 and k.run_us > 0) as jobs,
          coalesce(array_agg(k.no) filter (where k.status = 'r'), '{}') as open_nos,
          coalesce(max(k.no), 0) as top
     into v_ended
@@ -114,6 +117,13 @@ begin
   v_new.dead_total := coalesce(p_old.dead_total, 0) + v_ended.dead;
   v_new.rescued_total := coalesce(p_old.rescued_total, 0) + v_ended.rescued;
   v_new.cancelled_total := coalesce(p_old.cancelled_total, 0) + v_ended.cancelled;
+  v_new.wait_spread := coalesce(p_old.wait_spread, '{}');
+  v_new.run_spread := coalesce(p_old.run_spread, '{}');
+  if v_ended.jobs is not null then
+    -- A claim knows the sums over its jobs only, so each job counts with the average of its claim.
+    v_new.wait_spread := millrace.spread_with(v_new.wait_spread, v_ended.waits, v_ended.jobs);
+    v_new.run_spread := millrace.spread_with(v_new.run_spread, v_ended.runs, v_ended.jobs);
+  end if;
   return v_new;
 end $$;
 
@@ -141,10 +151,11 @@ language plpgsql
 as $$
 begin
   insert into millrace.tally (slot, seg, lane, no, counted_at, win_hi, counted, settled_no, open_nos, done_total, failed_total,
-                              wait_total, run_total, fresh_total, retried_total, dead_total, rescued_total, cancelled_total)
+                              wait_total, run_total, fresh_total, retried_total, dead_total, rescued_total, cancelled_total,
+                              wait_spread, run_spread)
   values (p_new.slot, p_new.seg, p_new.lane, p_new.no, p_new.counted_at, p_new.win_hi, p_new.counted, p_new.settled_no, p_new.open_nos,
           p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total, p_new.fresh_total, p_new.retried_total,
-          p_new.dead_total, p_new.rescued_total, p_new.cancelled_total);
+          p_new.dead_total, p_new.rescued_total, p_new.cancelled_total, p_new.wait_spread, p_new.run_spread);
 end $$;
 
 -- Brings the ledger of a lane on as to what has ended, without counting jobs: it then says that it counted when it did.

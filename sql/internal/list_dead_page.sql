@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- A page of dead letters, for list_dead. In a queue those that died last come first, in all queues those with the largest id: there is an index for
--- each. At most c_rows are looked at.
+-- each. At most c_rows are looked at, and for c_time.
 create or replace function millrace.list_dead_page(p_filter jsonb)
 returns jsonb
 language plpgsql
 as $$
 declare
   c_rows   constant int := 20000;
+  c_time   constant interval := '100 ms';
+  v_until  timestamptz := clock_timestamp() + c_time;
   v_f      jsonb := millrace.page_filter(p_filter, array['queue', 'kind', 'error', 'cause', 'limit', 'after']);
   v_place  jsonb := millrace.page_place(v_f);
   v_limit  int := (v_f ->> 'limit')::int;
@@ -31,11 +33,11 @@ begin
        and (v_f ->> 'error' is null or strpos(v_letter.failure, v_f ->> 'error') > 0) then
       v_faces := v_faces || millrace.letter_face(v_letter);
     end if;
-    v_more := cardinality(v_faces) = v_limit or v_seen = c_rows;
+    v_more := cardinality(v_faces) = v_limit or v_seen = c_rows or clock_timestamp() > v_until;
     exit when v_more;
   end loop;
   close v_walk;
-  return jsonb_build_object('jobs', to_jsonb(v_faces), 'complete', v_more is not true,
+  return jsonb_build_object('jobs', to_jsonb(v_faces), 'complete', v_more is not true, 'looked_at', v_seen,
                             'next', millrace.page_cursor(v_f, case when v_more then v_place end));
 end $$;
 

@@ -65,10 +65,11 @@ declare
   v_used  jsonb;
   v_part  millrace.page_part;
   v_n     int;
+  v_seen  bigint := (select coalesce(sum(p.seen), 0) from unnest(p_parts) p);
 begin
   with candidate as (
     select p.ord as source, f.ord as nth, f.key, f.face
-      from unnest(p_parts) with ordinality p(keys, places, faces, place, ord)
+      from unnest(p_parts) with ordinality p(keys, places, faces, place, seen, ord)
      cross join lateral unnest(p.keys, p.faces) with ordinality f(key, face, ord)),
   chosen as (
     -- A source is taken in its own order, even where that is not quite the order of keys.
@@ -90,9 +91,9 @@ begin
     end if;
   end loop;
   if exists (select from unnest(p_names) s where p_place -> s is distinct from 'true') then
-    return jsonb_build_object('jobs', v_faces, 'complete', false, 'next', millrace.page_cursor(p_f - 'queue_id', p_place));
+    return jsonb_build_object('jobs', v_faces, 'complete', false, 'next', millrace.page_cursor(p_f - 'queue_id', p_place), 'looked_at', v_seen);
   end if;
-  return jsonb_build_object('jobs', v_faces, 'complete', true, 'next', null);
+  return jsonb_build_object('jobs', v_faces, 'complete', true, 'next', null, 'looked_at', v_seen);
 end $$;
 
 -- The page of a filter that names a job.
@@ -119,7 +120,7 @@ begin
    limit 1;
   return jsonb_build_object('jobs', case when v_row.id is null then '[]'::jsonb
                                          else jsonb_build_array(millrace.page_face(to_jsonb(v_row) - 'row_id', v_row.args, v_row.meta)) end,
-                            'complete', true, 'next', null);
+                            'complete', true, 'next', null, 'looked_at', case when v_row.id is null then 0 else 1 end);
 end $$;
 
 -- Whether what a filter names besides queue and status fits.

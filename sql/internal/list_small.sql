@@ -18,6 +18,28 @@ begin
       from (select s.*, count(s.next_at) over (order by s.name) as nth from millrace.schedules s) s), '[]'));
 end $$;
 
+-- One schedule, for schedule_story.
+create or replace function millrace.schedule_story_of(p_name text)
+returns jsonb
+language plpgsql
+as $$
+declare
+  v_row record;
+begin
+  perform millrace.at_home();
+  select s.*
+    into v_row
+    from millrace.schedules s
+   where s.name = p_name;
+  if not found then
+    perform millrace.refuse_schedule(p_name);
+  end if;
+  -- Not jsonb_strip_nulls on args: it would reach into them.
+  return jsonb_strip_nulls(to_jsonb(v_row) - 'args')
+         || jsonb_build_object('args', v_row.args,
+                               'next', case when v_row.next_at is null then '[]' else millrace.schedule_times(v_row.cron, v_row.timezone, v_row.next_at, 5) end);
+end $$;
+
 -- p_first and the occurrences behind it, p_n in all.
 create or replace function millrace.schedule_times(p_cron text, p_zone text, p_first timestamptz, p_n int)
 returns jsonb
@@ -34,13 +56,15 @@ begin
   return v_times;
 end $$;
 
--- A page of batches, the newest first; at most c_rows are looked at.
+-- A page of batches, the newest first; at most c_rows are looked at, and for c_time.
 create or replace function millrace.list_batches_page(p_filter jsonb)
 returns jsonb
 language plpgsql
 as $$
 declare
   c_rows  constant int := 20000;
+  c_time  constant interval := '100 ms';
+  v_until timestamptz := clock_timestamp() + c_time;
   v_f     jsonb := millrace.page_filter(p_filter, array['status', 'label', 'limit', 'after']);
   v_id    bigint := coalesce(millrace.place_number(millrace.page_place(v_f), 'id'), 9223372036854775807);
   v_batch millrace.batch;
@@ -68,10 +92,10 @@ begin
         v_faces := v_faces || v_face;
       end if;
     end if;
-    v_more := v_seen = c_rows or jsonb_array_length(v_faces) = (v_f ->> 'limit')::int;
+    v_more := v_seen = c_rows or jsonb_array_length(v_faces) = (v_f ->> 'limit')::int or clock_timestamp() > v_until;
     exit when v_more;
   end loop;
-  return jsonb_build_object('batches', v_faces, 'complete', not v_more,
+  return jsonb_build_object('batches', v_faces, 'complete', not v_more, 'looked_at', v_seen,
                             'next', millrace.page_cursor(v_f, case when v_more then jsonb_build_object('id', v_id) end));
 end $$;
 

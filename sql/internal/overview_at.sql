@@ -11,7 +11,37 @@ begin
   v_queues := millrace.overview_queues(p_now, true);
   return jsonb_build_object('at', p_now, 'version', (select f.program_version from millrace.schema_functions f limit 1), 'queues', v_queues,
                             'log', (select jsonb_agg(jsonb_build_object('status', l.status, 'message', l.message)) from millrace.log_verdict(p_now) l),
-                            'totals', millrace.overview_totals(v_queues));
+                            'totals', millrace.overview_totals(v_queues) || millrace.overview_spread(p_now));
+end $$;
+
+-- Percentiles over all queues, of what ended in the last minute, as the pulse has them: of the minute up to the newest one.
+create or replace function millrace.overview_spread(p_now timestamptz)
+returns jsonb
+language plpgsql
+as $$
+declare
+  v_last   millrace.pulse := millrace.pulse_before(0, p_now);
+  v_before millrace.pulse := millrace.pulse_before(0, v_last.taken_at - interval '1 minute');
+begin
+  if v_before.taken_at is null and (select h.installed_at from millrace.home h) > v_last.taken_at - interval '1 minute' then
+    v_before.wait_spread := '{}';      -- before that there was nothing
+    v_before.run_spread := '{}';
+  elsif v_before.taken_at is null then      -- somebody has begun to look: what is known of the minute
+    select p.*
+      into v_before
+      from millrace.pulse p
+     where p.queue_id = 0
+       and p.taken_at > v_last.taken_at - interval '1 minute'
+       and p.taken_at < v_last.taken_at
+     order by p.taken_at
+     limit 1;
+  end if;
+  if v_before.wait_spread is null or v_last.taken_at < p_now - interval '1 minute' then
+    return '{}';      -- nobody looked, or nothing has changed since
+  end if;
+  return jsonb_strip_nulls(jsonb_build_object(
+    'wait', millrace.spread_percentiles(millrace.spread_rise(v_last.wait_spread, v_before.wait_spread)),
+    'run', millrace.spread_percentiles(millrace.spread_rise(v_last.run_spread, v_before.run_spread))));
 end $$;
 
 -- The queues of overview. p_spread: with percentiles.

@@ -22,6 +22,7 @@ begin
     fetch v_walk into v_job;
     exit when not found;
     v_seen := v_seen + 1;
+    v_part.seen := v_seen;
     v_part.place := jsonb_build_object('id', v_job.job_id);
     if (p_f ->> 'queue_id' is null or millrace.queue_of_lane(v_job.lane) = (p_f ->> 'queue_id')::int)
        and (v_status is null or millrace.delayed_status(p_now, v_job.why, v_job.stale_at) = v_status)
@@ -98,6 +99,7 @@ begin
     fetch v_walk into v_job;
     exit when not found;
     v_seen := v_seen + 1;
+    v_part.seen := v_seen;
     v_part.place := jsonb_build_object('id', v_job.job_id);
     if (p_f ->> 'queue_id' is null or v_job.queue_id = (p_f ->> 'queue_id')::int)
        and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.failure) then
@@ -165,6 +167,7 @@ begin
     fetch v_walk into v_job;
     exit when not found;
     v_seen := v_seen + 1;
+    v_part.seen := v_seen;
     v_part.place := jsonb_build_object('id', v_job.job_id);
     if (p_f ->> 'queue_id' is null or v_job.queue_id = (p_f ->> 'queue_id')::int)
        and v_job.keep_until > p_now
@@ -253,6 +256,7 @@ begin
       continue when (millrace.epoch_us(v_claim.claimed_at), v_claim.lane, v_claim.no) = (v_at, v_lane, v_no) and i >= v_nth
                  or substr(v_claim.outcome, i, 1) <> 'o';
       v_seen := v_seen + 1;
+      v_part.seen := v_seen;
       v_part.place := jsonb_build_object('at', millrace.epoch_us(v_claim.claimed_at), 'lane', v_claim.lane, 'no', v_claim.no, 'nth', i);
       select j.*
         into v_job
@@ -295,6 +299,7 @@ begin
      limit c_jobs
   loop
     v_seen := v_seen + 1;
+    v_part.seen := v_seen;
     v_part.place := jsonb_build_object('id', v_mark.job_id);
     select j.*
       into v_job

@@ -112,6 +112,8 @@ begin
   v_new.dead_total := v_total.dead_total;
   v_new.rescued_total := v_total.rescued_total;
   v_new.cancelled_total := v_total.cancelled_total;
+  v_new.wait_spread := v_total.wait_spread;
+  v_new.run_spread := v_total.run_spread;
   select coalesce(sum(millrace.lane_depth(p_now, l)), 0), coalesce(sum((millrace.lane_open(l, millrace.lane_tally(l))).jobs), 0)
     into v_new.available, v_new.running
     from unnest(millrace.lanes_of(p_queue, 0)) l;
@@ -139,6 +141,8 @@ begin
   p_sum.aside := coalesce(p_sum.aside, 0) + coalesce(p_one.aside, 0);
   p_sum.available := coalesce(p_sum.available, 0) + coalesce(p_one.available, 0);
   p_sum.running := coalesce(p_sum.running, 0) + coalesce(p_one.running, 0);
+  p_sum.wait_spread := millrace.spread_sum(p_sum.wait_spread, p_one.wait_spread);
+  p_sum.run_spread := millrace.spread_sum(p_sum.run_spread, p_one.run_spread);
   return p_sum;
 end $$;
 
@@ -171,9 +175,10 @@ begin
     return 0;
   end if;
   insert into millrace.pulse (slot, queue_id, taken_at, done_total, failed_total, wait_total, run_total, scheduled, retrying, dead_count,
-                              took_ms, aside, fresh_total, retried_total, dead_total, rescued_total, cancelled_total, available, running)
+                              took_ms, aside, fresh_total, retried_total, dead_total, rescued_total, cancelled_total, available, running,
+                              wait_spread, run_spread)
   values (millrace.pulse_slot(p_now), p_queue_id, p_now, p_new.done_total, p_new.failed_total, p_new.wait_total, p_new.run_total,
           p_new.scheduled, p_new.retrying, p_new.dead_count, p_took, p_new.aside, p_new.fresh_total, p_new.retried_total, p_new.dead_total,
-          p_new.rescued_total, p_new.cancelled_total, p_new.available, p_new.running);
+          p_new.rescued_total, p_new.cancelled_total, p_new.available, p_new.running, p_new.wait_spread, p_new.run_spread);
   return 1;
 end $$;

@@ -13,10 +13,19 @@ begin
    where s.schedule_name = p_name
      for update;
   if not found then
-    perform millrace.refuse_unknown(format('schedule %s does not exist', coalesce(quote_literal(left(p_name, 200)), 'null')),
-      'See the view millrace.schedules for those there are; schedule() makes a new one.');
+    perform millrace.refuse_schedule(p_name);
   end if;
   return v_schedule;
+end $$;
+
+-- A schedule that is not there (MR003).
+create or replace function millrace.refuse_schedule(p_name text)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.refuse_unknown(format('schedule %s does not exist', coalesce(quote_literal(left(p_name, 200)), 'null')),
+    'See the view millrace.schedules for those there are; schedule() makes a new one.');
 end $$;
 
 -- The first occurrence of an expression after a time. Refuses a zone that does not exist, and an expression that never fires (22023).

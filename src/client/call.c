@@ -189,6 +189,12 @@ const struct call_info call_infos[CALL_KINDS] = {
                              2, false, false},
     [CALL_API_LIST_SCHEDULES] = {"mr_api_list_schedules", "select millrace.list_schedules()", 0,
                                  false, false},
+    [CALL_API_SCHEDULE_STORY] = {"mr_api_schedule_story", "select millrace.schedule_story($1)", 1,
+                                 false, false},
+    [CALL_API_CRON_TIMES] = {"mr_api_cron_times",
+                             "select millrace.cron_times($1, coalesce($2::timestamptz, now()),"
+                             " coalesce($3, 'UTC'), coalesce($4::int, 5))",
+                             4, false, false},
     [CALL_API_SCHEDULE] = {"mr_api_schedule",
                            "select jsonb_build_object('name', $1::text) from millrace.schedule($1,"
                            " $2, $3, coalesce($4::jsonb, '{}'), coalesce($5, 'default'),"

@@ -98,6 +98,7 @@ const struct route routes[] = {
 
     // schedules
     {"GET", "/api/v1/schedules", RIGHT_READ, api_call, CALL_API_LIST_SCHEDULES, {{PARAM_END}}, .status = 200},
+    {"GET", "/api/v1/schedules/{name}", RIGHT_READ, api_call, CALL_API_SCHEDULE_STORY, {NAME}, .status = 200},
     {"PUT", "/api/v1/schedules/{name}", RIGHT_ADMIN, api_call, CALL_API_SCHEDULE, {NAME, {PARAM_MEMBER, "cron",
      PARAM_TEXT, true}, {PARAM_MEMBER, "kind", PARAM_TEXT, true}, {PARAM_MEMBER, "args", PARAM_JSON, false},
      {PARAM_MEMBER, "queue", PARAM_TEXT, false}, {PARAM_MEMBER, "timezone", PARAM_TEXT, false}, {PARAM_MEMBER,
@@ -108,6 +109,9 @@ const struct route routes[] = {
     {"POST", "/api/v1/schedules/{name}/enable", RIGHT_ADMIN, api_call, CALL_API_SCHEDULE_ENABLE, {NAME}, .status = 200},
     {"POST", "/api/v1/schedules/{name}/disable", RIGHT_ADMIN, api_call, CALL_API_SCHEDULE_DISABLE, {NAME},
      .status = 200},
+    {"GET", "/api/v1/cron/next", RIGHT_READ, api_call, CALL_API_CRON_TIMES, {{PARAM_QUERY, "cron", PARAM_TEXT,
+     true}, {PARAM_QUERY, "after", PARAM_TEXT, false}, {PARAM_QUERY, "timezone", PARAM_TEXT, false},
+     {PARAM_QUERY, "times", PARAM_NUMBER, false}}, .status = 200},
 
     // batches
     {"GET", "/api/v1/batches", RIGHT_READ, api_call, CALL_API_LIST_BATCHES, {FILTER}, .status = 200},

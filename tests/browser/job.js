@@ -62,6 +62,18 @@ await visit(async ({ page, go, see, press, shot }) => {
     await until(() => sql(`select status from millrace.jobs where id = ${dead}`) === "available", "replay");
     await page.locator(".health .badge").filter({ hasText: "available" }).waitFor();
 
+    const part = (title) => page.getByLabel(title, { exact: true });
+    await open(job_of("parts"), "available");
+    assert.equal(await part("State").innerText(), '{\n  "<b>": null,\n  "step": 12345678901234567890\n}');
+    await see("43 B, json");
+    assert.match(await part("Blob").innerText(), /^000000  00 ff 41 00 ff 41 00 ff 41 00 ff 41 00 ff 41 00 \.\.A/);
+    await see("30.0 KB, hex");
+    await see("The first 16.4 KB of 30.0 KB are shown.");
+    await shot("job-parts");
+    await open(job_of("texts"), "available");
+    assert.equal(await part("State").innerText(), "<script>window.hacked=1</script> naïve");
+    await see("The first 16.4 KB of 50.0 KB are shown.");
+
     await open(job_of("large"), "available");
     assert.ok((await page.locator("pre").last().innerText()).length <= 20000);
     await press("Show all");

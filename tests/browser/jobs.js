@@ -51,6 +51,27 @@ await visit(async ({ page, go, press, row, see, shot }) => {
     }
 });
 
+// A search that takes more than a request shows what it has, goes on by itself, and then asks.
+await visit(async ({ page, go, row, see, press }) => {
+    let calls = 0;
+    await page.route("**/api/v1/jobs?*kind=rare*", async (route) => {
+        const after = Number(new URL(route.request().url()).searchParams.get("after") || 0);
+        calls++;
+        if (after === 1) {
+            await see("10,000 rows looked at …");
+            await row("4711").waitFor();
+        }
+        const jobs = after === 0 ? [{ id: 4711, queue: "mail", kind: "rare", status: "available", attempt: 1, created_at: new Date().toISOString() }] : [];
+        await route.fulfill({ json: { jobs, next: after === 9 ? null : String(after + 1), complete: after === 9, looked_at: 10000 } });
+    });
+    await go("#/jobs?kind=rare");
+    await see("80,000 rows looked at, and there are older ones.");
+    assert.equal(calls, 8);
+    await press("Search further");
+    await see("No job is like that.");
+    assert.equal(calls, 10);
+});
+
 await visit(async ({ page, go }) => {
     await go("#/jobs?queue=nowhere");
     await page.getByRole("alert").getByText("nowhere").waitFor();

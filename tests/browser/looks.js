@@ -17,6 +17,10 @@ async function settle({ page, go }, fragment)
     await go(fragment);
     await page.locator("main h1").waitFor();
     await until(async () => await page.getByText(/^(Loading|Waiting for)/).count() === 0, "the page " + fragment);
+    if (fragment === "#/schedules") { // with its form
+        await page.getByRole("button", { name: "New schedule" }).click();
+        await until(async () => await page.getByLabel("Next times").locator("li").count() === 5, "the form");
+    }
     await page.waitForTimeout(300);
     // the heading is first, whatever page was there before
     const top = await page.locator("main h1").first().boundingBox();

@@ -52,6 +52,10 @@ select millrace.fail(c.lease, c.id, '<script>window.hacked=1</script><img src=x 
 select millrace.schedule('<script>window.hacked=1</script>', '0 0 1 1 *', '<u>kind</u>', '{}', '<b>hostile</b>');
 select millrace.batch_begin(label => '<script>window.hacked=1</script>');
 
+-- payload parts: JSON, text, bytes, and more than is shown
+select millrace.enqueue('parts', '{}', 'sorts', ref => 'parts', state => '{"step": 12345678901234567890, "<b>": null}', blob => decode(repeat('00ff41', 10000), 'hex'));
+select millrace.enqueue('parts', '{}', 'sorts', ref => 'texts', state => convert_to('<script>window.hacked=1</script> naïve', 'UTF8'), blob => convert_to(repeat('0123456789', 5000), 'UTF8'));
+
 -- large: over a megabyte would be refused, this is cut by the page
 select millrace.enqueue('large', jsonb_build_object('text', repeat('0123456789abcdef', 4000)), 'sorts', ref => 'large');
 

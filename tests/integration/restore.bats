@@ -125,6 +125,7 @@ queue_story('narrow')
 system()
 metrics()
 list_schedules()
+schedule_story('s')
 list_batches()
 list_workers()
 CALLS
@@ -223,7 +224,7 @@ is_at_home_after_migrate()
     diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next,doctor}') order by 1")
+                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next,cron_times,doctor}') order by 1")
     drop_db
 }
 

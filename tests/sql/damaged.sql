@@ -62,6 +62,8 @@ select t.put_heavy('dam', 1, 5) as dam
 \gset
 select ok(t.damage((:'dam'::bigint[])[3:3], 'payload_blob') > 0, 'one job of five is damaged');
 select throws_ok(format('select get_byte(j.payload_blob, 0) from millrace.job j where j.job_id = %s', (:'dam'::bigint[])[3]), 'XX001', null, 'it cannot be read');
+select is(millrace.job((:'dam'::bigint[])[3]) -> 'blob', '{"bytes": 5008, "damaged": true}', 'its story says so, and tells the rest');
+select is(millrace.job((:'dam'::bigint[])[2]) -> 'blob' ->> 'bytes', '5008', 'that of its neighbour shows it');
 select is(t.claim('c1', t.at('1 s'), 'dam', 3), array[(:'dam'::bigint[])[1], (:'dam'::bigint[])[2], (:'dam'::bigint[])[4]], 'its neighbours are delivered, and the batch is filled');
 select is((select array_agg(md5(g.blob) order by g.ord) from t.got g where g.tag = 'c1'), array[md5(t.heavy(1)), md5(t.heavy(2)), md5(t.heavy(4))], 'whole');
 select is(t.claim('c2', t.at('1 s'), 'dam', 3), array[(:'dam'::bigint[])[5]], 'the queue goes on');

@@ -54,10 +54,10 @@ $$;
 
 -- ---- nothing there ----
 select is(millrace.overview_at(t.at('0')) -> 'queues', '[]', 'overview of no queues');
-select is(millrace.list_jobs_page(t.at('0'), '{}'), '{"jobs": [], "next": null, "complete": true}', 'a page of no jobs');
-select is(millrace.list_dead('{}'), '{"jobs": [], "next": null, "complete": true}', 'a page of no dead letters');
+select is(millrace.list_jobs_page(t.at('0'), '{}'), '{"jobs": [], "next": null, "complete": true, "looked_at": 0}', 'a page of no jobs');
+select is(millrace.list_dead('{}'), '{"jobs": [], "next": null, "complete": true, "looked_at": 0}', 'a page of no dead letters');
 select is(millrace.dead_groups(), '{"groups": [], "complete": true}', 'groups of no dead letters');
-select is(millrace.list_batches('{}'), '{"next": null, "batches": [], "complete": true}', 'a page of no batches');
+select is(millrace.list_batches('{}'), '{"next": null, "batches": [], "complete": true, "looked_at": 0}', 'a page of no batches');
 select is(millrace.list_workers(), '{"workers": []}', 'no workers');
 select is(millrace.list_schedules(), '{"schedules": []}', 'no schedules');
 select is(jsonb_array_length(millrace.history_at(t.at('0'), null, 60) -> 'points'), 180, 'history of nothing has its points');
@@ -203,6 +203,30 @@ select is((select array[q -> 'available', q -> 'running', q -> 'cancelled_total'
 select is(millrace.percentiles(array[3, 1, 2], array[1, 98, 1]), '{"p50": 1, "p95": 1, "p99": 2}', 'percentiles of weighted values');
 select is(millrace.percentiles(array[7], array[1]), '{"p50": 7, "p95": 7, "p99": 7}', 'of one value');
 
+-- ---- spreads ----
+select is(cardinality(millrace.spread_bounds()), 62, 'a spread has bounds');
+select is((millrace.spread_bounds())[1:5] || (millrace.spread_bounds())[62], array[100, 141, 200, 283, 400, 151850024999]::bigint[], 'from 100 us to 42 hours');
+select is(millrace.spread_with('{}', '{50,100,140,150}', '{1,2,3,4}'), '{1,5,4}', 'jobs by how long they took');
+select is(millrace.spread_with('{1,5,4}', '{250}', '{7}'), '{1,5,4,7}', 'and more of them');
+select is(millrace.spread_with('{}', '{-5,9000000000000000000}', '{1,2}'), array[1]::bigint[] || array_fill(null::bigint, array[61]) || array[2]::bigint[], 'whatever was measured');
+select is(millrace.spread_with('{}', '{}', '{}'), '{null}', 'of no jobs');
+select is(millrace.spread_with(null, null, null), '{null}', 'of nothing');
+select is(millrace.spread_sum('{1,null,3}', '{null,2,3,4}'), '{1,2,6,4}', 'the sum of two');
+select is(array[millrace.spread_sum(null, '{1,2}'), millrace.spread_sum('{1,2}', '{}'), millrace.spread_sum('{1,2}', null)], '{{1,2},{1,2},{1,2}}', 'with nothing');
+select is(millrace.spread_sum(null, null), '{}', 'of nothing at all');
+select is(millrace.spread_rise('{5,null,7}', '{2,null,7}'), '{3,null,null}', 'what one has more');
+select is(millrace.spread_rise('{5,1,7}', '{}'), '{5,1,7}', 'than nothing');
+select is(millrace.spread_rise('{5,null,7}', '{2,1}'), null, 'where it has less, counts began anew');
+select is(millrace.spread_percentiles('{null,100}'), '{"p50": 0.000119, "p95": 0.000139, "p99": 0.000141}', 'percentiles of one range');
+select is(millrace.spread_percentiles('{100}'), '{"p50": 0.00005, "p95": 0.000095, "p99": 0.000099}', 'of the first one');
+select is(millrace.spread_percentiles(array_fill(null::bigint, array[62]) || 3::bigint), '{"p50": 151850.024999, "p95": 151850.024999, "p99": 151850.024999}', 'of the last one');
+select is(millrace.spread_percentiles(s), null, 'of nothing') from unnest(array['{}', '{null}', '{0,0}', null]) u(t) cross join lateral (select u.t::bigint[] as s) s;
+-- Of ten thousand times from 1 ms to 10 s, evenly on a scale of powers: no percentile is more than a fifth off.
+select ok((select bool_and(abs((p.found ->> p.name)::numeric / (0.001 * 10000 ^ p.share) - 1) < 0.2)
+             from (select 'p50' as name, 0.5 as share union all select 'p95', 0.95 union all select 'p99', 0.99) s
+            cross join lateral (select s.name, s.share, millrace.spread_percentiles((select millrace.spread_with('{}', array_agg((1000 * 10000 ^ (g / 10000.0))::bigint), array_agg(1)) from generate_series(1, 10000) g)) as found) p),
+          'percentiles are at most a fifth off');
+
 -- ---- history ----
 select millrace.set_queue('flow', '{}');
 update millrace.queue q set created_at = t.at('3 hours 1 second') where q.queue_name = 'flow';
@@ -226,12 +250,38 @@ begin
   end loop;
 end $$;
 call t.flow(t.at('3 hours'));
+-- A percentile of jobs that all took that long, in a spread: so far through the range it is in.
+create function t.spread_of(p_seconds double precision, p_share double precision = 0.5)
+returns jsonb
+language sql
+as $$
+  select to_jsonb(millrace.spread_value(millrace.spread_bounds(), width_bucket((p_seconds * 1e6)::bigint, millrace.spread_bounds()) + 1, p_share))
+$$;
 create table t.history as select millrace.history_at(t.at('3 hours 60 seconds'), 'flow', 1) as h;
 select is((select h - 'points' from t.history), jsonb_build_object('queue', 'flow', 'from', t.at('3 hours'), 'to', t.at('3 hours 60 seconds'), 'step_seconds', 10), 'a minute of history');
 select is((select array_agg((p -> 'enqueued')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 1, 2, 3, 4, 5]::numeric[], 'jobs a second that came');
 select is((select array_agg((p -> 'completed')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 0.6, 0.4, 1.6, 2.1, 1.3]::numeric[], 'jobs a second that were completed');
 select is((select array_agg((p -> 'available')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 4, 20, 34, 53, 90]::numeric[], 'what was left at the end of each step');
 select is((select array_agg((p -> 'run_seconds')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[null, 2, 2, 2, 2, 2]::numeric[], 'how long they ran');
+select is((select array_agg(p -> 'run' -> 'p50') from t.history, jsonb_array_elements(h -> 'points') p), array[null, t.spread_of(2), t.spread_of(2), t.spread_of(2), t.spread_of(2), t.spread_of(2)],
+          'half of them ran for that long or less');
+select is((select p -> 'wait' from t.history, jsonb_array_elements(h -> 'points') with ordinality o(p, nth) where nth = 2), millrace.spread_percentiles(millrace.spread_with('{}', '{1000000}', '{6}')),
+          'how long they waited: each a second');
+-- In the second step a lease of an hour in another queue has come to its end.
+select is((select array_agg(p -> 'run' -> 'p99') from jsonb_array_elements(millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points') with ordinality o(p, nth) where nth <> 2),
+          array[null, t.spread_of(2, 0.99), t.spread_of(2, 0.99), t.spread_of(2, 0.99), t.spread_of(2, 0.99)], 'percentiles of all queues together');
+select ok((select (p -> 'run' ->> 'p50')::numeric between 3000 and 5000 and (p -> 'run' ->> 'p99')::numeric between 3000 and 5000 from (select millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 1 as p) h), 'which counts with its 44 jobs');
+begin;
+update millrace.home h set installed_at = t.at('3 hours');
+select millrace.overview_at(t.at('3 hours 60 seconds')) -> 'totals' as totals
+\gset
+rollback;
+select ok((:'totals'::jsonb -> 'run' ->> 'p50')::numeric between 1.5 and 2.5, 'and of the last minute in the overview');
+select is((select array_agg(k order by k) from jsonb_object_keys(:'totals'::jsonb -> 'wait') k), '{p50,p95,p99}', 'with how long they waited');
+select ok((millrace.overview_at(t.at('3 hours 60 seconds')) #>> '{totals,run,p50}')::numeric between 1.5 and 2.5, 'or of what is known of it');
+select ok(not millrace.overview_at(t.at('3 hours 7 seconds')) -> 'totals' ? 'run', 'not known where nobody looked before');
+select ok(not millrace.overview_at(t.at('3 hours 3 minutes')) -> 'totals' ? 'run', 'of which there are none when nothing ended in it');
+select ok(not millrace.overview_at(t.at('3 hours 30 minutes')) -> 'totals' ? 'run', 'or nobody looked');
 select is((select array_agg(p -> 'at') from t.history, jsonb_array_elements(h -> 'points') p), (select array_agg(to_jsonb(t.at('3 hours') + g * interval '10 seconds')) from generate_series(1, 6) g), 'a point stands at the end of its step');
 select is(millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 5 -> 'enqueued', '5', 'of all queues together');
 select is((millrace.history_at(t.at('3 hours 61 minutes'), 'flow', 60) -> 'points' -> 179) - 'at', '{}', 'nothing is known of times when nobody looked');
@@ -303,6 +353,20 @@ select millrace.schedule_at(t.at('5 hours'), 'nightly', '0 2 * * *', 'k', '{"n":
 select is((select jsonb_agg(jsonb_build_array(s -> 'name', s -> 'active', s -> 'args', s -> 'next')) from jsonb_array_elements(millrace.list_schedules_at(t.at('5 hours')) -> 'schedules') s),
           jsonb_build_array(jsonb_build_array('nightly', true, '{"n": null}'::jsonb, jsonb_build_array(t.at('26 hours'), t.at('50 hours'), t.at('74 hours'))), jsonb_build_array('off', false, '{}'::jsonb, '[]'::jsonb)),
           'schedules and when they fire');
+select is(millrace.schedule_story('nightly') - 'set_at', jsonb_build_object('name', 'nightly', 'cron', '0 2 * * *', 'timezone', 'UTC', 'kind', 'k', 'args', '{"n": null}'::jsonb, 'queue', 'reports', 'priority', 50,
+          'catch_up', 'last', 'active', true, 'next_at', t.at('26 hours'), 'next', (select jsonb_agg(t.at('26 hours') + g * interval '24 hours') from generate_series(0, 4) g)), 'the story of a schedule');
+select is(millrace.schedule_story('off') -> 'next', '[]', 'one that is off has no next times');
+select millrace.schedule('big', '@daily', 'k', jsonb_build_object('text', repeat('x', 5000)), 'reports');
+select is((select s -> 'args_cut' from jsonb_array_elements(millrace.list_schedules() -> 'schedules') s where s ->> 'name' = 'big'), 'true', 'in the list large args are left out');
+select is(length(millrace.schedule_story('big') #>> '{args,text}'), 5000, 'in its story they are not');
+select millrace.unschedule('big');
+select t.refused(format('select millrace.schedule_story(%s)', n), 'MR003', 'does not exist') from unnest(array['''nowhere''', 'null', '''''']) n;
+select is(millrace.cron_times('0 9 * * MON', '2030-01-01 00:00+00', 'Europe/Berlin', 2), '{"cron": "0 9 * * MON", "timezone": "Europe/Berlin", "next": ["2030-01-07T08:00:00+00:00", "2030-01-14T08:00:00+00:00"]}', 'when an expression would fire');
+select is(jsonb_array_length(millrace.cron_times('@daily') -> 'next'), 5, 'five times');
+select is(jsonb_array_length(millrace.cron_times('0 0 29 2 *', '2030-01-01', times => 100) -> 'next'), 100, 'up to a hundred');
+select t.refused(format('select millrace.cron_times(%s)', a), '22023', m)
+  from (values ('''0 2 * *''', ''), ('null', ''), ('''0 0 31 2 *''', 'never fires'), ('''@daily'', timezone => ''Nowhere/Land''', 'does not exist'), ('''@daily'', timezone => null', 'does not exist'),
+               ('''@daily'', null', 'after must not be null'), ('''@daily'', ''infinity''', 'finite'), ('''@daily'', times => 0', 'times'), ('''@daily'', times => 101', 'times'), ('''@daily'', times => null', 'times')) b(a, m);
 select millrace.batch_begin(label => 'first') as b1, millrace.batch_begin(label => 'second') as b2
 \gset
 select millrace.batch_seal(:b1), millrace.batches_fold(now(), 1000);
@@ -324,6 +388,37 @@ select millrace.set_queue('json', '{"concurrency": 1}'), millrace.enqueue('k', q
 select is(jsonb_array_length(millrace.claim_json('json', max_jobs => 5, with_state => false) -> 'jobs'), 1, 'a limit');
 select is(millrace.claim_json('json'), '{"jobs": [], "lease": null, "limited": "concurrency", "lease_until": null}', 'that leaves none');
 select is((millrace.claim_json('nowhere', null, 1, null, null)) -> 'jobs', '[]', 'with_state null is true');
+
+-- ---- state and blob in a job's story ----
+create function t.payload(p_state bytea, p_blob bytea)
+returns jsonb
+language sql
+as $$
+  select s || '{}' from millrace.job(millrace.enqueue('payload', queue => 'payload', state => p_state, blob => p_blob)) j
+   cross join lateral (select jsonb_object_agg(e.key, e.value) as s from jsonb_each(j) e where e.key in ('state', 'blob')) s
+$$;
+select is(millrace.job(:bytes) -> 'state', '{"bytes": 2, "cut": false, "format": "hex", "value": "00ff"}', 'state that is no text is shown as hex');
+select is(millrace.job(:bytes) -> 'blob' ->> 'value', repeat('ab', 100), 'and so is blob');
+select is(t.payload('{"b": [1, 12345678901234567890], "a": null}', ''), '{"state": {"bytes": 43, "cut": false, "format": "json", "value": {"a": null, "b": [1, 12345678901234567890]}},
+                                                                         "blob": {"bytes": 0, "cut": false, "format": "text", "value": ""}}', 'JSON as JSON, and nothing as an empty text');
+select is(t.payload(convert_to('naïve', 'UTF8'), '{"a":'), '{"state": {"bytes": 6, "cut": false, "format": "text", "value": "naïve"}, "blob": {"bytes": 5, "cut": false, "format": "text", "value": "{\"a\":"}}', 'text as text');
+select is(t.payload(null, null), null, 'none is left out');
+select is(t.payload(convert_to('"\u0000"', 'UTF8'), convert_to(repeat('[', 10000), 'UTF8')) #- '{blob,value}', '{"state": {"bytes": 8, "cut": false, "format": "text", "value": "\"\\u0000\""}, "blob": {"bytes": 10000, "cut": false, "format": "text"}}',
+          'JSON that cannot be kept as such is text');
+select is(jsonb_set(t.payload(convert_to(repeat('é', 100000), 'UTF8'), convert_to('x' || repeat('é', 100000), 'UTF8')), '{state,value}', '0') #- '{blob,value}', '{"state": {"bytes": 200000, "cut": true, "format": "text", "value": 0}, "blob": {"bytes": 200001, "cut": true, "format": "text"}}',
+          'of a large one the beginning is shown');
+select is((select array_agg(length(p.part ->> 'value') order by p.key) from jsonb_each(t.payload(convert_to(repeat('é', 100000), 'UTF8'), convert_to('x' || repeat('é', 100000), 'UTF8'))) p(key, part)), array[8192, 8191], 'whole characters of it');
+select is((select array[p ->> 'bytes', p ->> 'format', length(p ->> 'value')::text] from (select t.payload(null, decode(repeat('00ff', 50000), 'hex')) -> 'blob' as p) b), array['100000', 'hex', '32768'], 'and so of bytes');
+select is(t.payload(convert_to('[' || repeat('1,', 9000) || '1]', 'UTF8'), null) #>> '{state,format}', 'text', 'JSON that is cut is none');
+-- Where it is: delayed, dead, changed by its worker, in the archive.
+select millrace.enqueue('k', queue => 'where', state => 'one', blob => 'body', delay => '1 day') as late, millrace.enqueue('k', queue => 'where', state => 'one', blob => 'body') as now
+\gset
+select is((millrace.job(:late) -> 'state' ->> 'value') || (millrace.job(:late) -> 'blob' ->> 'value'), 'onebody', 'of a delayed job');
+select millrace.fail(c.lease, c.id, 'e', interval '1 day', true, 'two') from millrace.claim('where', 'w') c;
+select is(millrace.job(:now) -> 'state' ->> 'value', 'two', 'as its worker left it');
+select millrace.run_now(:now);
+select millrace.fail(c.lease, c.id, 'e', null, false, 'three') from millrace.claim('where', 'w') c;
+select is((millrace.job(:now) ->> 'status') || ' ' || (millrace.job(:now) -> 'state' ->> 'value') || ' ' || (millrace.job(:now) -> 'blob' ->> 'value'), 'dead three body', 'of a dead letter');
 
 -- ---- enqueue_once ----
 select millrace.enqueue_once_at(t.at('6 hours'), 'key', '[{"kind": "k", "queue": "once", "args": {"b": 1, "a": 2}}, {"kind": "k", "queue": "once"}]') as once
@@ -347,6 +442,23 @@ begin;
 select millrace.enqueue_once('rolled', '{"kind": "k", "queue": "rolled"}');
 rollback;
 select is(millrace.enqueue_once('rolled', '{"kind": "k", "queue": "rolled"}') -> 'again', 'false', 'a rollback takes the key back');
+
+-- ---- many lanes, merged ----
+-- Forty lanes with jobs in turns, then three hundred of one lane in a row, then all in turns again, backwards; each job in a transaction of its own.
+create procedure t.mingle()
+language plpgsql
+as $$
+begin
+  for i in 1 .. 800 + 300 + 80 loop
+    perform millrace.enqueue('mingled', queue => 'm' || case when i <= 800 then (i * 7) % 40 when i <= 1100 then 3 else 39 - i % 40 end, priority => 50 + i % 2, tenant => 'mingled');
+    commit;
+  end loop;
+end $$;
+call t.mingle();
+select is((t.pages(now(), p.filter)).ids, (select array_agg(j.id order by j.id desc) from millrace.jobs j where j.tenant = 'mingled'), 'newest first over all lanes, each once: ' || p.filter::text)
+  from unnest(array['{"tenant": "mingled", "limit": 7}', '{"tenant": "mingled", "limit": 50}', '{"tenant": "mingled", "limit": 200}', '{"tenant": "mingled", "status": "available", "limit": 33}']::jsonb[]) p(filter);
+select is(t.page(now(), '{"limit": 20}'), (select array_agg(i order by i desc) from (select j.id as i from millrace.jobs j where j.tenant = 'mingled' order by 1 desc limit 20) j), 'the newest of all are those');
+select ok((millrace.list_jobs('{"kind": "no such"}') ->> 'looked_at')::int >= 1180, 'a page says how many rows it has looked at');
 
 -- ---- what is refused ----
 select t.all_rows() as before
@@ -387,7 +499,8 @@ select is(jsonb_array_length(millrace.enqueue_once(repeat('é', 255), '{"kind": 
 -- In a read-only transaction readers read.
 begin read only;
 select lives_ok(format('select millrace.%s', c), 'read only: ' || c)
-  from unnest(array['overview()', 'history()', 'list_jobs()', 'list_dead()', 'dead_groups()', 'queue_story(''mail'')', 'system()', 'metrics()', 'list_schedules()', 'list_batches()', 'list_workers()']) c;
+  from unnest(array['overview()', 'history()', 'list_jobs()', 'list_dead()', 'dead_groups()', 'queue_story(''mail'')', 'system()', 'metrics()', 'list_schedules()', 'list_batches()', 'list_workers()', 'schedule_story(''nightly'')',
+               'cron_times(''@daily'')', 'job(' || :'bytes' || ')']) c;
 commit;
 
 select * from finish();

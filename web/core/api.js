@@ -75,7 +75,7 @@ export function headers(more)
     return { Authorization: "Bearer " + state.token, ...more };
 }
 
-// Resolves to the answer, rejects with an ApiError; with an AbortError when `signal` says so.
+// body: what becomes JSON, or a text that is. Resolves to the answer, rejects with an ApiError; with an AbortError when `signal` says so.
 export async function request(method, route, { query, body, signal, exact } = {})
 {
     const control = new AbortController();
@@ -89,7 +89,7 @@ export async function request(method, route, { query, body, signal, exact } = {}
         const response = await fetch(address(route, query), {
             method,
             headers: headers({ Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) }),
-            body: body === undefined ? undefined : JSON.stringify(body),
+            body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
             signal: control.signal,
             cache: "no-store",
         });

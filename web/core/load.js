@@ -9,7 +9,7 @@ import { subscribe, state } from "/core/store.js";
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 10000;
 
-// load: (signal) -> promise. key: what it depends on, as text. every_ms: null for once. patient: what
+// load: (signal, show) -> promise; what it shows on the way is there until the rest comes, where nothing was. key: what it depends on, as text. every_ms: null for once. patient: what
 // failed is not asked for sooner than that.
 // Returns {data, error, loading, reload}; data of the last success stays while the key does.
 export function useLoad(key, load, every_ms, patient)
@@ -40,8 +40,15 @@ export function useLoad(key, load, every_ms, patient)
                 return;
             }
             asking = true;
+            const empty = !self.data;
+            const show = (data) => {
+                if (empty && !control.signal.aborted) {
+                    Object.assign(self, { data, error: null, loading: false });
+                    again();
+                }
+            };
             try {
-                const data = await self.load(control.signal);
+                const data = await self.load(control.signal, show);
                 if (!control.signal.aborted) {
                     Object.assign(self, { data, error: null, loading: false });
                     retry_ms = RETRY_MIN_MS;

@@ -29,26 +29,11 @@ function figures_of(face)
     return figures;
 }
 
-// Of all queues together there are no percentiles: the slowest queue's are shown.
-function slowest(queues, what)
-{
-    let worst = null;
-
-    for (const queue of queues) {
-        if (queue[what] && (!worst || queue[what].p95 > worst.p95)) {
-            worst = queue[what];
-        }
-    }
-    return worst;
-}
-
 export function add_sample(overview)
 {
     const t = Date.parse(overview.at) / 1000;
     const all = figures_of(overview.totals);
 
-    all.wait = slowest(overview.queues, "wait");
-    all.run = slowest(overview.queues, "run");
     samples = samples.filter((sample) => sample.t > t - KEPT_S && sample.t < t);
     samples.push({ t, all, queues: new Map(overview.queues.map((queue) => [queue.queue, figures_of(queue)])) });
 }
@@ -98,6 +83,11 @@ export function history_columns(history, until = Infinity)
         columns.x[columns.x.length - 1] = t;
         columns.wait_mean[columns.x.length - 1] = point.wait_seconds ?? null;
         columns.run_mean[columns.x.length - 1] = point.run_seconds ?? null;
+        for (const what of ["wait", "run"]) {
+            for (const p of ["p50", "p95", "p99"]) {
+                columns[what + "_" + p][columns.x.length - 1] = point[what]?.[p] ?? null;
+            }
+        }
     }
     return columns;
 }

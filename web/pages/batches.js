@@ -10,7 +10,7 @@ import { Filters, chosen } from "/parts/filters.js";
 import { Loaded } from "/parts/trouble.js";
 import { Table } from "/parts/table.js";
 import { Time } from "/parts/time.js";
-import { usePages } from "/parts/pager.js";
+import { none_of, usePages } from "/parts/pager.js";
 import { visible } from "/parts/payload.js";
 
 const EVERY_MS = 5000;
@@ -40,6 +40,6 @@ export function Batches({ route })
 
     return html`<div class="head"><h1>Batches</h1></div>
         <${Filters} route=${route} fields=${fields} />
-        <${Loaded} from=${page} show=${(data) => html`<${Table} caption="Batches" rows=${data.items} id=${(b) => b.id} columns=${columns} none="No batch is like that." />`} />
+        <${Loaded} from=${page} show=${(data) => html`<${Table} caption="Batches" rows=${data.items} id=${(b) => b.id} columns=${columns} none=${none_of(data, "No batch is like that.")} />`} />
         ${page.pager}`;
 }

@@ -12,7 +12,7 @@ import { Filters, chosen } from "/parts/filters.js";
 import { Loaded } from "/parts/trouble.js";
 import { Table } from "/parts/table.js";
 import { Time } from "/parts/time.js";
-import { usePages } from "/parts/pager.js";
+import { none_of, usePages } from "/parts/pager.js";
 import { visible } from "/parts/payload.js";
 
 const EVERY_MS = 10000;
@@ -83,7 +83,7 @@ function Groups({ groups, route, done })
     ]} />`;
 }
 
-function Letters({ jobs, picked, set_picked })
+function Letters({ jobs, none, picked, set_picked })
 {
     const all = jobs.length > 0 && jobs.every((job) => picked.has(job.id));
     const toggle = (ids, on) => {
@@ -92,7 +92,7 @@ function Letters({ jobs, picked, set_picked })
         set_picked(next);
     };
 
-    return html`<${Table} caption="Dead letters" rows=${jobs} id=${(job) => job.id} none="No dead letter is like that." columns=${[
+    return html`<${Table} caption="Dead letters" rows=${jobs} id=${(job) => job.id} none=${none} columns=${[
         { name: "Pick", plain: true, head: html`<input type="checkbox" aria-label="Select all on this page" checked=${all} onChange=${(event) => toggle(jobs.map((job) => job.id), event.target.checked)} />`,
             show: (job) => html`<input type="checkbox" aria-label=${"Select job " + job.id} checked=${picked.has(job.id)} onChange=${(event) => toggle([job.id], event.target.checked)} />` },
         { name: "Job", show: (job) => html`<a class="id" href=${link("jobs", String(job.id))}>${String(job.id)}</a>` },
@@ -133,7 +133,7 @@ export function Dead({ route })
             <${Filters} route=${route} fields=${fields} />
             <div class="actions"><button type="button" class="primary" disabled=${picked.size === 0} onClick=${replay}>Replay selected${picked.size ? ` (${picked.size})` : ""}</button>
                 <button type="button" class="danger" onClick=${purge_queue}>Purge${filter.queue ? ` ${visible(filter.queue)}` : ""}</button></div>
-            <${Loaded} from=${page} show=${(data) => html`<${Letters} jobs=${data.items} picked=${picked} set_picked=${set_picked} />`} />
+            <${Loaded} from=${page} show=${(data) => html`<${Letters} jobs=${data.items} none=${none_of(data, "No dead letter is like that.")} picked=${picked} set_picked=${set_picked} />`} />
             ${page.pager}
         </section>`;
 }

@@ -10,7 +10,7 @@ import { link } from "/core/route.js";
 import { Badge } from "/parts/badge.js";
 import { Facts } from "/parts/tiles.js";
 import { Loaded } from "/parts/trouble.js";
-import { Payload, visible } from "/parts/payload.js";
+import { Part, Payload, visible } from "/parts/payload.js";
 import { Time } from "/parts/time.js";
 import { Timeline } from "/parts/timeline.js";
 
@@ -84,5 +84,7 @@ export function Job({ id })
             <div class="pair"><div><${Progress} job=${job} /><section class="panel"><h2>Story</h2><${Timeline} job=${job} /></section></div><${About} job=${job} /></div>
             ${job.result !== undefined && html`<${Payload} title="Result" value=${job.result} />`}
             <${Payload} title="Args" value=${job.args ?? null} />
-            ${job.meta !== undefined && html`<${Payload} title="Meta" value=${job.meta} />`}`} />`;
+            ${job.meta !== undefined && html`<${Payload} title="Meta" value=${job.meta} />`}
+            ${job.state && html`<${Part} title="State" part=${job.state} />`}
+            ${job.blob && html`<${Part} title="Blob" part=${job.blob} />`}`} />`;
 }

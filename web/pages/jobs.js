@@ -6,7 +6,7 @@ import { html } from "/core/html.js";
 import { Filters, chosen } from "/parts/filters.js";
 import { JobTable } from "/parts/job_table.js";
 import { Loaded } from "/parts/trouble.js";
-import { usePages } from "/parts/pager.js";
+import { none_of, usePages } from "/parts/pager.js";
 
 const EVERY_MS = 5000;
 
@@ -29,6 +29,6 @@ export function Jobs({ route })
         <div class="head"><h1>Jobs</h1></div>
         <${Filters} route=${route} fields=${fields} />
         <${Loaded} from=${page} show=${(data) => html`<${JobTable} caption="Jobs" jobs=${data.items}
-            none=${data.complete ? "No job is like that." : "None so far: search further, there are older ones."} />`} />
+            none=${none_of(data, "No job is like that.")} />`} />
         ${page.pager}`;
 }

@@ -5,7 +5,7 @@
 import { html } from "/core/html.js";
 import { useStore } from "/core/store.js";
 import { link } from "/core/route.js";
-import { compact, count, many, rate } from "/core/format.js";
+import { compact, count, duration, many, rate } from "/core/format.js";
 import { rates_now } from "/core/samples.js";
 import { Badge } from "/parts/badge.js";
 import { Charts, Ranges } from "/parts/charts.js";
@@ -34,6 +34,9 @@ function Health({ overview })
     </ul>`;
 }
 
+const spread = (times) => (times ? `of what ended in the last minute: p50 ${duration(times.p50)}, p95 ${duration(times.p95)}, p99 ${duration(times.p99)}`
+    : "nothing has ended in the last minute");
+
 function Totals({ totals })
 {
     const now = rates_now(null);
@@ -46,6 +49,8 @@ function Totals({ totals })
         { name: "Dead letters", value: compact(totals.dead), title: count(totals.dead), href: link("dead"), tone: totals.dead > 0 ? "bad" : "" },
         { name: "In", value: rate(now.enqueued) },
         { name: "Out", value: rate(now.completed) },
+        { name: "Wait p95", value: duration(totals.wait?.p95), title: spread(totals.wait) },
+        { name: "Run p95", value: duration(totals.run?.p95), title: spread(totals.run) },
         { name: "Failed, last hour", value: compact(totals.failed_1h), title: `${count(totals.failed_1h)} of ${count(totals.completed_1h + totals.failed_1h)}` },
     ]} />`;
 }

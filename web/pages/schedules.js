@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Schedules: when each fires next, and what it made last.
+// Schedules: when each fires next, and what it made last. They are made, changed and removed here, too.
 
-import { html } from "/core/html.js";
+import { html, useState } from "/core/html.js";
 import { ask, now_ms } from "/core/store.js";
 import { act, get, path } from "/core/api.js";
 import { useLoad } from "/core/load.js";
@@ -10,6 +10,7 @@ import { link } from "/core/route.js";
 import { exact, relative } from "/core/format.js";
 import { Badge } from "/parts/badge.js";
 import { Loaded } from "/parts/trouble.js";
+import { ScheduleForm } from "/parts/schedule_form.js";
 import { Table } from "/parts/table.js";
 import { Time } from "/parts/time.js";
 import { visible } from "/parts/payload.js";
@@ -47,7 +48,7 @@ function Next({ times })
         ${times.length > 1 && html`<small class="muted wide"><br />${times.slice(1).map((at, i) => html`${i > 0 && ", "}<span title=${exact(Date.parse(at))}>${relative(Date.parse(at), now_ms())}</span>`)}</small>`}`;
 }
 
-const columns = (done) => [
+const columns = (done, edit) => [
     { name: "Schedule", show: (s) => visible(s.name) },
     { name: "State", show: (s) => html`<${Badge} word=${s.active ? "active" : "off"} />` },
     { name: "Cron", show: (s) => html`<code>${s.cron}</code> <small class="muted">${s.timezone}</small>` },
@@ -58,6 +59,7 @@ const columns = (done) => [
     { name: "Do", head: html`<span class="unseen">Actions</span>`, show: (s) => html`<span class="row-actions">
         <button type="button" aria-label=${"Run now: " + visible(s.name)} onClick=${() => run(s.name, done)}>Run now</button>
         <button type="button" aria-label=${(s.active ? "Disable: " : "Enable: ") + visible(s.name)} onClick=${() => set_active(s.name, !s.active, done)}>${s.active ? "Disable" : "Enable"}</button>
+        <button type="button" aria-label=${"Edit: " + visible(s.name)} onClick=${() => edit(s.name)}>Edit</button>
         <button type="button" class="danger" aria-label=${"Remove: " + visible(s.name)} onClick=${() => remove(s.name, done)}>Remove</button></span>` },
 ];
 
@@ -65,7 +67,12 @@ export function Schedules()
 {
     const list = useLoad("", (signal) => get("/schedules", null, { signal }), EVERY_MS);
 
-    return html`<div class="head"><h1>Schedules</h1></div>
-        <${Loaded} from=${list} show=${(data) => html`<${Table} stack caption="Schedules" rows=${data.schedules} id=${(s) => s.name} columns=${columns(list.reload)}
-            none="No schedule. millrace cron set makes one." />`} />`;
+    const [editing, set_editing] = useState(undefined); // undefined: nothing, null: a new one, or a name
+    const close = () => set_editing(undefined);
+
+    return html`<div class="head"><h1>Schedules</h1>
+            <button type="button" class="primary" aria-expanded=${editing === null ? "true" : "false"} onClick=${() => set_editing(editing === null ? undefined : null)}>New schedule</button></div>
+        ${editing !== undefined && html`<${ScheduleForm} key=${"edit|" + editing} name=${editing} close=${close} done=${() => { close(); list.reload(); }} />`}
+        <${Loaded} from=${list} show=${(data) => html`<${Table} stack caption="Schedules" rows=${data.schedules} id=${(s) => s.name} columns=${columns(list.reload, set_editing)}
+            none="No schedule yet." />`} />`;
 }

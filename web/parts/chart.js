@@ -47,7 +47,7 @@ function options(lines, width, format, is_time, on_hover)
         scales: { y: { range: (u, low, high) => [0, Math.max(high || 0, is_time ? 0.001 : 1) * 1.1] } },
         axes: [
             { ...axis, size: 26, space: 70, values: (u, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, u.scales.x.max - u.scales.x.min > 900 ? 5 : 8)) },
-            { ...axis, size: 58, space: 34, incrs: is_time ? TIME_STEPS : undefined, values: (u, ticks) => ticks.map(format) },
+            { ...axis, size: is_time ? 68 : 58, space: 34, incrs: is_time ? TIME_STEPS : undefined, values: (u, ticks) => ticks.map(format) },
         ],
         series: [{}, ...lines.map((line) => {
             const colour = resolved(line.colour);

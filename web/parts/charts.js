@@ -23,14 +23,13 @@ export function Ranges()
     </div>`;
 }
 
-// Percentiles are known of what was seen live, means of the rest.
-function times(columns, what, live)
+// Percentiles, and the mean of what history knows.
+function times(columns, what)
 {
     const colours = ["--series-1", "--series-3", "--series-4"];
     const percentiles = ["p50", "p95", "p99"].map((p, i) => ({ label: p, colour: colours[i], values: columns[`${what}_${p}`] }));
 
-    return live ? [...percentiles, { label: "mean", colour: "--calm", values: columns[what + "_mean"], past: true }]
-        : [{ label: "mean", colour: "--series-1", values: columns[what + "_mean"], fill: true }];
+    return [...percentiles, { label: "mean", colour: "--calm", values: columns[what + "_mean"], past: true }];
 }
 
 export function Charts({ queue })
@@ -41,15 +40,14 @@ export function Charts({ queue })
     const loaded = useLoad(`${queue}|${range}`, (signal) => get("/history", { queue, minutes: live ? 5 : range }, { signal }), live ? null : HISTORY_MS);
     const columns = live ? live_columns(queue, loaded.data) : history_columns(loaded.data);
     const line = (label, colour, name, fill) => ({ label, colour, values: columns[name], fill });
-    const whose = queue === null ? ", slowest queue" : "";
 
     return html`<div class="charts">
         <${Chart} title="Jobs a second" x=${columns.x} format=${rate}
             lines=${[line("in", "--series-1", "enqueued", true), line("out", "--series-2", "completed")]} />
         <${Chart} title="Depth" x=${columns.x} format=${compact}
             lines=${[line("available", "--series-1", "available", true), line("running", "--series-2", "running"), line("retrying", "--series-3", "retrying")]} />
-        <${Chart} title=${"Wait" + (live ? whose : "")} x=${columns.x} format=${duration} is_time lines=${times(columns, "wait", live)} />
-        <${Chart} title=${"Run" + (live ? whose : "")} x=${columns.x} format=${duration} is_time lines=${times(columns, "run", live)} />
+        <${Chart} title="Wait" x=${columns.x} format=${duration} is_time lines=${times(columns, "wait")} />
+        <${Chart} title="Run" x=${columns.x} format=${duration} is_time lines=${times(columns, "run")} />
         <${Chart} title="Failures" x=${columns.x} format=${rate} lines=${[line("failed", "--series-4", "failed", true)]} />
     </div>`;
 }

@@ -22,7 +22,7 @@ function Field({ field, value, change })
     </div>`;
 }
 
-function KnownQueues()
+export function KnownQueues()
 {
     const overview = useStore((state) => state.overview);
 

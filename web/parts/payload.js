@@ -37,9 +37,8 @@ export function pretty(value, indent = "")
 }
 
 // Bytes, as a debugger shows them.
-export function hex(text)
+export function hex(data)
 {
-    const data = new TextEncoder().encode(text).slice(0, HEX_SHOWN);
     const lines = [];
 
     for (let at = 0; at < data.length; at += 16) {
@@ -53,15 +52,43 @@ export function hex(text)
 
 const is_binary = (value) => typeof value === "string" && (value.match(/[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g) || []).length * 10 > value.length;
 
-export function Payload({ title, value })
+function Text({ title, size, text, note })
 {
     const [whole, set_whole] = useState(false);
-    const text = useMemo(() => (is_binary(value) ? hex(value) : visible(pretty(value))), [value]);
     const long = text.length > SHOWN && !whole;
 
     return html`<section class="panel">
-        <h2>${title} <small class="muted">${bytes(new TextEncoder().encode(text).length)}</small></h2>
+        <h2>${title} <small class="muted">${size}</small></h2>
         <pre tabindex="0" aria-label=${title}>${long ? text.slice(0, SHOWN) : text}</pre>
+        ${note && html`<p class="muted">${note}</p>`}
         ${long && html`<p class="muted">The first ${bytes(SHOWN)} are shown. <button type="button" onClick=${() => set_whole(true)}>Show all</button></p>`}
     </section>`;
+}
+
+const bytes_of = (text) => Uint8Array.from(text.match(/../g) || [], (pair) => parseInt(pair, 16));
+
+const forms = {
+    json: (value) => visible(pretty(value)),
+    text: (value) => visible(value),
+    hex: (value) => hex(bytes_of(value)),
+};
+
+// state or blob: {bytes, format, value, cut}, of which the server shows the beginning.
+export function Part({ title, part })
+{
+    const text = useMemo(() => (part.damaged ? "" : forms[part.format](part.value)), [part]);
+
+    if (part.damaged) {
+        return html`<section class="panel"><h2>${title} <small class="muted">${bytes(part.bytes)}</small></h2><p class="bad-text">It is damaged and cannot be read.</p></section>`;
+    }
+    const shown = !part.cut ? 0 : part.format === "hex" ? part.value.length / 2 : new TextEncoder().encode(part.value).length;
+    return html`<${Text} title=${title} size=${`${bytes(part.bytes)}, ${part.format}`} text=${text}
+        note=${part.cut && `The first ${bytes(shown)} of ${bytes(part.bytes)} are shown.`} />`;
+}
+
+export function Payload({ title, value })
+{
+    const text = useMemo(() => (is_binary(value) ? hex(new TextEncoder().encode(value).slice(0, HEX_SHOWN)) : visible(pretty(value))), [value]);
+
+    return html`<${Text} title=${title} size=${bytes(new TextEncoder().encode(text).length)} text=${text} />`;
 }

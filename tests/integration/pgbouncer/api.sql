@@ -70,6 +70,8 @@ select millrace.list_workers() ? 'workers' as passed_list_workers;
 :note
 select millrace.schedule(:'q', '0 2 * * *', 'k', '{"n": 1}', :'q', 'Europe/Berlin', active => false);
 select count(*) = 1 as passed_schedule from millrace.schedules where name = :'q' and not active;
+select millrace.schedule_story(:'q') ->> 'cron' = '0 2 * * *' as passed_schedule_story;
+select jsonb_array_length(millrace.cron_times('@daily') -> 'next') = 5 as passed_cron_times;
 :note
 select millrace.schedule_run(:'q') > 0 as passed_schedule_run;
 select millrace.schedule_enable(:'q');
