@@ -51,7 +51,9 @@ struct exchange {
     void (*left)(struct exchange *exchange);
     struct hangup *hangup;
     // of routes that take their body in pieces: how many bytes were taken; fewer than all when it
-    // has to wait, until exchange_resume()
+    // has to wait, until exchange_resume(). So it has to, whatever was taken, while `busy`: a call
+    // is under way, and would not find an exchange that has ended meanwhile
+    bool busy;
     size_t (*data)(struct exchange *exchange, const char *data, size_t size);
 };
 

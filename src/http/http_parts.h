@@ -15,6 +15,7 @@ struct enqueue_group;
 struct long_poll;
 struct sse;
 struct metrics;
+struct wakeup;
 
 // A connection, from its beginning to its end.
 struct visit {
@@ -36,10 +37,12 @@ struct http {
     uv_prepare_t prepare;
     uv_timer_t timer; // every second
     uv_timer_t soon;  // so that the loop does not sleep
+    uv_timer_t linger; // of the group: see enqueue_group.c
     struct visit *visits;
     struct database *db;
     struct enqueue_group *group;
     struct long_poll *long_poll;
+    struct wakeup *wakeup;
     struct sse *sse;
     struct metrics *metrics;
     bool due; // MHD has something to do

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/admit.h"
+#include "http/disk.h"
 #include "http/enqueue_group.h"
 #include "http/exchange.h"
 #include "http/http_parts.h"
@@ -25,6 +26,7 @@
 #include "http/metrics.h"
 #include "http/route.h"
 #include "http/sse.h"
+#include "http/wakeup.h"
 
 #define TICK_MS     1000
 #define CONNECTIONS 4
@@ -144,7 +146,7 @@ static void take_data(struct exchange *exchange, const char *data, size_t *size)
     }
     if (exchange->data) {
         *size -= exchange->data(exchange, data, *size);
-        if (*size > 0 && !exchange_replied(exchange)) {
+        if ((*size > 0 || exchange->busy) && !exchange_replied(exchange)) {
             exchange_suspend(exchange);
         }
         return;
@@ -263,7 +265,7 @@ static void on_tick(uv_timer_t *timer)
 
 // ---- the end ----
 
-static void on_db_closed(void *arg)
+static void on_all_closed(void *arg)
 {
     struct http *http = arg;
     void (*ended)(void *arg) = http->ended;
@@ -278,6 +280,17 @@ static void on_db_closed(void *arg)
     free(http);
     if (ended) {
         ended(ended_arg);
+    }
+}
+
+static void on_db_closed(void *arg)
+{
+    struct http *http = arg;
+
+    if (http->wakeup) {
+        wakeup_close(http->wakeup, on_all_closed, http);
+    } else {
+        on_all_closed(http);
     }
 }
 
@@ -300,6 +313,7 @@ static void close_all(struct http *http)
         (uv_handle_t *)&http->prepare,
         (uv_handle_t *)&http->timer,
         (uv_handle_t *)&http->soon,
+        (uv_handle_t *)&http->linger,
     };
 
     uv_poll_stop(&http->poll);
@@ -413,7 +427,9 @@ static void join_loop(struct http *http)
     uv_prepare_init(http->loop, &http->prepare);
     uv_timer_init(http->loop, &http->timer);
     uv_timer_init(http->loop, &http->soon);
+    uv_timer_init(http->loop, &http->linger);
     http->poll.data = http->prepare.data = http->timer.data = http->soon.data = http;
+    http->linger.data = http;
     uv_poll_start(&http->poll, UV_READABLE, on_readable);
     uv_prepare_start(&http->prepare, on_prepare);
     uv_timer_start(&http->timer, on_tick, TICK_MS, TICK_MS);
@@ -431,9 +447,10 @@ static int open_parts(struct http *http, struct mr_error *err)
 
     http->group = enqueue_group_new(http);
     http->long_poll = long_poll_new(http);
+    http->wakeup = wakeup_new(http->options.dsn, http->options.pooler, http->loop);
     http->sse = sse_new(http);
     http->metrics = metrics_new(http);
-    if (!http->group || !http->long_poll || !http->sse || !http->metrics) {
+    if (!http->group || !http->long_poll || !http->wakeup || !http->sse || !http->metrics) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     return database_new(&options, http->loop, &http->db, err);
@@ -491,6 +508,7 @@ int http_new(const struct http_options *options, const struct http_hooks *hooks,
         return code;
     }
     log_listening(http);
+    disk_check_path(http);
     *ret = http;
     return 0;
 }
@@ -519,5 +537,6 @@ bool http_apply(struct http *http, const struct http_options *options)
                old->idle_ms == options->idle_ms;
 
     http->options = *options;
+    disk_check_path(http);
     return all;
 }
