@@ -12,7 +12,7 @@
 struct http;
 
 struct disk {
-    const char *path; // borrowed
+    const char *path;           // borrowed
     uint64_t bytes, free_bytes; // what is kept for root is not free
     double free_ratio;
 };

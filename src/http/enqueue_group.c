@@ -19,8 +19,8 @@
 // after the other: only where jobs are plenty is half of them in each worth two waits.
 #define FLIGHTS_MAX 2
 #define SECOND_MIN  64
-// Clients that were answered together mostly come again together: the next flight waits for as many,
-// but no longer than half of what the last one took, and this.
+// Clients that were answered together mostly come again together: the next flight waits for as
+// many, but no longer than half of what the last one took, and this.
 #define LINGER_MAX_MS 5
 
 // Jobs that go together. Their exchanges are alive until they are replied to.

@@ -44,6 +44,8 @@ struct exchange {
     struct MHD_Response *response;
     unsigned status;
     bool sent;
+    size_t discarded; // bytes of the body since then
+    bool endless;     // the reply is: it may take as long as it likes
     // what a route keeps here until the end: `ended` is called before the exchange is freed, with
     // whether the reply has gone out whole; `left` when the client leaves and it is watched
     void *work;

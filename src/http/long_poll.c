@@ -92,8 +92,7 @@ static struct line *line_new(struct long_poll *long_poll, const char *name, cons
         memcpy(line->name, name, strlen(name) + 1);
         line->long_poll = long_poll;
         line->since_ms = clock_ms();
-        line->queue =
-            queue ? wakeup_add(long_poll->http->wakeup, queue, on_woken, line) : NULL;
+        line->queue = queue ? wakeup_add(long_poll->http->wakeup, queue, on_woken, line) : NULL;
         line->next = long_poll->lines;
         long_poll->lines = line;
         start_ticking(long_poll);

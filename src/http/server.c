@@ -33,8 +33,6 @@
 // What MHD keeps for a connection: the head of a request has to fit.
 #define CONNECTION_MEMORY (16 * 1024)
 #define TURNS_MAX         64
-// A body that is no stream has to be there within this time.
-#define BODY_MS 60000
 
 // ---- MHD's callbacks ----
 
@@ -104,6 +102,9 @@ static enum MHD_Result send_reply(struct exchange *exchange)
         return MHD_NO;
     }
     exchange->sent = true;
+    if (!exchange->endless) { // a client that takes it byte by byte would hold it for ever
+        exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
+    }
     return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
@@ -121,7 +122,7 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
         return MHD_NO;
     }
     exchange->visit->since_ms = 0;
-    exchange->visit->until_ms = clock_ms() + BODY_MS;
+    exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
     switch (admit(exchange, method)) {
     case ADMIT_CLOSE:
         if (exchange->response) {
@@ -138,9 +139,14 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 static void take_data(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange_replied(exchange)) { // nobody wants it any more, and not for ever
+        exchange->discarded += *size;
+        // who sends a stream is to learn how far it went, however much is on the way
+        exchange->gone =
+            !exchange->data &&
+            exchange->discarded > (size_t)exchange->http->options.max_body + ADMIT_DISCARD_MAX;
         *size = 0;
         if (!exchange->visit->until_ms) {
-            exchange->visit->until_ms = clock_ms() + BODY_MS;
+            exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
         }
         return;
     }
@@ -309,11 +315,8 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_all(struct http *http)
 {
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&http->poll,
-        (uv_handle_t *)&http->prepare,
-        (uv_handle_t *)&http->timer,
-        (uv_handle_t *)&http->soon,
-        (uv_handle_t *)&http->linger,
+        (uv_handle_t *)&http->poll, (uv_handle_t *)&http->prepare, (uv_handle_t *)&http->timer,
+        (uv_handle_t *)&http->soon, (uv_handle_t *)&http->linger,
     };
 
     uv_poll_stop(&http->poll);

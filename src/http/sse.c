@@ -31,7 +31,7 @@ struct listener {
     struct exchange *exchange;
     struct event *event; // what is to be sent; NULL: nothing
     size_t sent;         // of it
-    bool idle;      // suspended: everything was sent
+    bool idle;           // suspended: everything was sent
     struct listener *next, *prev;
 };
 
@@ -273,6 +273,7 @@ void api_events(struct exchange *exchange)
         reply_headers(response, "text/event-stream", NULL);
     }
     exchange->gone = !response;
+    exchange->endless = true;
     start_ticking(exchange->http->sse);
     exchange_reply_with(exchange, 200, response);
 }

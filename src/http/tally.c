@@ -10,12 +10,8 @@
 #include "base/str.h"
 
 const char *const tally_outcome_names[TALLY_OUTCOMES] = {
-    [TALLY_ENQUEUED] = "enqueued",
-    [TALLY_COMPLETED] = "completed",
-    [TALLY_FAILED] = "failed",
-    [TALLY_RETRIED] = "retried",
-    [TALLY_DEAD] = "dead",
-    [TALLY_RESCUED] = "rescued",
+    [TALLY_ENQUEUED] = "enqueued",   [TALLY_COMPLETED] = "completed", [TALLY_FAILED] = "failed",
+    [TALLY_RETRIED] = "retried",     [TALLY_DEAD] = "dead",           [TALLY_RESCUED] = "rescued",
     [TALLY_CANCELLED] = "cancelled",
 };
 

@@ -24,9 +24,9 @@ struct wakeup_queue {
     struct wakeup_queue *next, *prev;
     void (*woken)(void *arg);
     void *arg;
-    int pending;               // calls without an answer
-    int64_t registered_at_ms;  // 0: it does not stand
-    int64_t retry_at_ms;       // after a refusal; 0
+    int pending;                // calls without an answer
+    int64_t registered_at_ms;   // 0: it does not stand
+    int64_t retry_at_ms;        // after a refusal; 0
     char channel[CHANNEL_SIZE]; // that is listened to; "": none
     char name[];
 };

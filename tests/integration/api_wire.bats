@@ -23,7 +23,7 @@ teardown()
 
 wire()
 {
-    python3 "$MR_ROOT/tests/integration/api/wire.py" "${api##*:}" "$1"
+    python3 "$MR_ROOT/tests/integration/api/wire.py" "${api##*:}" "$@"
 }
 
 @test "requests with two ends are refused, and what follows is not read" {
@@ -44,6 +44,12 @@ wire()
     api_up
     wire bodies
     wire pipelined
+}
+
+@test "what is far too large, and a crowd: memory stays flat" {
+    api_up
+    wire huge "$(pid_of api)"
+    wire crowd "$(pid_of api)"
 }
 
 @test "what is too large or too slow" {
