@@ -246,6 +246,8 @@ def case_slow():
 
 
 def memory(pid):
+    if pid == 0:
+        return 0
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * 4096
 
@@ -323,6 +325,34 @@ def case_crowd():
         s.shutdown(socket.SHUT_WR)
         expect("closed on one side", closed(s), True)
     expect("and still", ask(f"GET /healthz HTTP/1.1\r\n{HOST}\r\n")[0], 200)
+
+
+def case_events():
+    """wire.py PORT events PID: 200 that listen to an overview of 200 queues, which is some 100 KB."""
+    pid = int(sys.argv[3])
+
+    def whole_event(s):
+        data = b""
+        while b"event: overview" not in data or b"\n\n" not in data[data.index(b"event: overview"):]:
+            data += s.recv(1 << 20)
+        return len(data)
+
+    def listen():
+        s = connect()
+        s.settimeout(60)
+        s.sendall(f"GET /api/v1/events HTTP/1.1\r\n{HOST}{TOKEN}\r\n".encode())
+        return s
+    with listen() as s:
+        size = whole_event(s)
+    if size < 60000:
+        sys.exit(f"an event of {size} bytes tests nothing")
+    before = memory(pid)
+    held = [listen() for _ in range(200)]
+    for s in held:
+        whole_event(s)
+    grown = memory(pid) - before
+    if grown > 200 * 65536:
+        sys.exit(f"{grown // 200} bytes for each that listens")
 
 
 def case_pipelined():
