@@ -28,6 +28,10 @@ begin
         raise warning 'millrace: duty % failed: % (%)', v_duty, sqlerrm, sqlstate;
     end;
     v_round := v_round || millrace.round_duty(p_now, v_duty, v_done, clock_timestamp() - v_begun, v_before);
+    if v_duty = 'retire' and v_done is not null then
+      v_round := jsonb_set(v_round, '{retire}', v_round -> 'retire'
+                 || millrace.round_jobs(v_before -> 'retire', case when v_done > 0 then current_setting('millrace.retired_jobs', true)::bigint end));
+    end if;
     return next row(v_duty, coalesce(v_done, 0))::millrace.duty_done;
   end loop;
   perform millrace.round_add(p_now, v_round, v_before);

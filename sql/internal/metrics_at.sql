@@ -17,9 +17,10 @@ begin
                           group by s.state) s),
     'pinned_segments', millrace.pinned_segments(p_now),
     'xmin_age_seconds', coalesce((select max(h.age_seconds) from millrace.xmin_holders(p_now) h), 0),
-    'database_bytes', pg_database_size(current_database()),
+    'database_bytes', pg_database_size(current_database()), 'data_directory', millrace.data_directory(),
     'maintain_seconds', (select coalesce(jsonb_object_agg(d.key, (d.value ->> 'ms')::double precision / 1000), '{}') from jsonb_each(v_rounds) d),
     'removed_total', jsonb_build_object('segments', coalesce((v_rounds -> 'retire' ->> 'total')::bigint, 0),
+                                        'jobs', coalesce((v_rounds -> 'retire' ->> 'jobs')::bigint, 0),
                                         'dead_letters', coalesce((v_rounds -> 'dead' ->> 'total')::bigint, 0)));
 end $$;
 

@@ -11,6 +11,7 @@ as $$
 declare
   v_segment millrace.segment;
   v_leaves  text[];
+  v_jobs    bigint;
   v_n       bigint := 0;
 begin
   for v_segment in
@@ -32,8 +33,10 @@ begin
        where g.seg = v_segment.seg;
     end if;
     exit when not v_segment.archived
-           or not millrace.segment_counted(v_segment)
-           or not millrace.truncate_leaves(v_leaves, false, '50ms');
+           or not millrace.segment_counted(v_segment);
+    v_jobs := millrace.jobs_until(v_segment.seg);
+    exit when not millrace.truncate_leaves(v_leaves, false, '50ms');
+    perform set_config('millrace.retired_jobs', v_jobs::text, true);
     update millrace.segment g
        set truncated = true
      where g.seg = v_segment.seg;
@@ -42,6 +45,35 @@ begin
   delete from millrace.segment g
    where g.seg < pg_sequence_last_value('millrace.seg_seq'::regclass) - 32;
   return v_n;
+end $$;
+
+-- How many jobs the ledgers had counted at the end of the oldest segment of the ring: of a lane that has no ledger there, the first one behind it.
+create or replace function millrace.jobs_until(p_seg int)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_open int := pg_sequence_last_value('millrace.seg_seq'::regclass);
+begin
+  return (select coalesce(sum(coalesce(t.counted, n.counted)), 0)
+            from millrace.lanes_all() l(lane)
+            left join lateral (select t.counted
+                                 from millrace.tally t
+                                where t.slot = p_seg % 16
+                                  and t.lane = l.lane
+                                order by t.no desc
+                                limit 1) t on true
+            left join lateral (select f.counted
+                                 from generate_series(p_seg + 1, v_open) s(seg)
+                                cross join lateral (select t.counted
+                                                      from millrace.tally t
+                                                     where t.slot = s.seg % 16
+                                                       and t.lane = l.lane
+                                                     order by t.no
+                                                     limit 1) f
+                                where t.counted is null
+                                order by s.seg
+                                limit 1) n on true);
 end $$;
 
 -- Whether the ledger knows how each claim of a parked segment ended: one that it saw open and that is not parked has ended since.

@@ -23,7 +23,20 @@ begin
                                    'idle_in_transaction_session_timeout', 'jit', 'lock_timeout', 'max_connections', 'max_prepared_transactions',
                                    'max_wal_size', 'shared_buffers', 'statement_timeout', 'synchronous_commit', 'track_counts', 'wal_compression',
                                    'wal_level', 'work_mem')),
-    'disk', '{}'::jsonb);
+    'disk', jsonb_strip_nulls(jsonb_build_object('data_directory', millrace.data_directory())));
+end $$;
+
+-- Where the server keeps its data: told to callers who may know it, where the owner of the schema does. Null otherwise.
+create or replace function millrace.data_directory()
+returns text
+language plpgsql
+stable
+as $$
+begin
+  if pg_has_role(session_user, 'pg_read_all_settings', 'member') and pg_has_role(current_user, 'pg_read_all_settings', 'member') then
+    return current_setting('data_directory');
+  end if;
+  return null;
 end $$;
 
 -- What the schema takes on the disk, with indexes and what lies out of line.

@@ -24,6 +24,18 @@ as $$
          end
 $$;
 
+-- How many jobs went with segments that were retired, all rounds together, for the entry of retire. p_until: what jobs_until said of the last one,
+-- null where none was. The difference counts: a queue that was dropped takes its ledgers along.
+create or replace function millrace.round_jobs(p_before jsonb, p_until bigint)
+returns jsonb
+language sql
+stable
+as $$
+  select jsonb_build_object('jobs', coalesce((p_before ->> 'jobs')::bigint, 0)
+                                    + greatest(coalesce(p_until, 0) - coalesce((p_before ->> 'until')::bigint, 0), 0) * (p_until is not null)::int,
+                            'until', coalesce(p_until, (p_before ->> 'until')::bigint, 0))
+$$;
+
 -- Writes a round down: where it did something that lasts, and every ten seconds. Only the session that has the lock of upkeep does so: the rounds of
 -- others, who run beside it, are not lost but for their numbers.
 create or replace function millrace.round_add(p_now timestamptz, p_round jsonb, p_before jsonb)

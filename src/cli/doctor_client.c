@@ -129,14 +129,12 @@ static void check_pooler(const struct conn *conn, const char *pid, struct findin
                             "named statements, no LISTEN, so they poll.");
 }
 
-// Only a socket of this host's says for certain that the path is one of this host's.
 static void check_disk(const struct conn *conn, const char *data, struct findings *findings)
 {
-    const char *host = PQhost(conn_pg(conn));
     struct statvfs fs;
 
-    if (!host || (host[0] != '/' && host[0] != '@')) {
-        unknown(findings, "disk", "the server is reached over the network");
+    if (!conn_same_host(conn_pg(conn))) {
+        unknown(findings, "disk", "the server is not known to be on this host");
     } else if (!data) {
         unknown(findings, "disk", "the data directory is told to members of pg_read_all_settings");
     } else if (statvfs(data, &fs)) {

@@ -65,6 +65,7 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_WAIT_CHANNEL] = {"mr_wait_channel", "select millrace.wait_channel($1, $2)", 2, false,
                            false},
     [CALL_LISTEN] = {"mr_listen", "listen ", 0, false, false},
+    [CALL_UNLISTEN] = {"mr_unlisten", "unlisten ", 0, false, false},
     [CALL_MAINTAIN] = {"mr_maintain", "select m.duty, m.done from millrace.maintain() m", 0, false,
                        false},
     [CALL_SET_QUEUE] = {"mr_set_queue", "select millrace.set_queue($1, $2::jsonb)", 2, false,

@@ -31,7 +31,8 @@ enum call_kind {
     CALL_HEARTBEAT,
     CALL_PROGRESS,
     CALL_WAIT_CHANNEL,
-    CALL_LISTEN, // one parameter, the channel, put into the statement
+    CALL_LISTEN,   // one parameter, the channel, put into the statement
+    CALL_UNLISTEN, // the same
     CALL_MAINTAIN,
     CALL_SET_QUEUE,
     CALL_SET_RETRY,

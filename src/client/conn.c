@@ -54,6 +54,33 @@ static void drop_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
+// A backend's title begins like that, in its own host's eyes.
+static bool is_backend(int pid)
+{
+    char path[32];
+    char title[16] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+    FILE *file = fopen(path, "re");
+    if (file) {
+        title[fread(title, 1, sizeof(title) - 1, file)] = '\0';
+        fclose(file);
+    }
+    return str_starts(title, "postgres:");
+}
+
+bool conn_same_host(const PGconn *pg)
+{
+    const char *host = PQhost(pg);
+    const char *address = PQhostaddr(pg);
+
+    if (host && (host[0] == '/' || host[0] == '@')) {
+        return true;
+    }
+    return address && (str_starts(address, "127.") || str_equal(address, "::1")) &&
+           is_backend(PQbackendPID(pg));
+}
+
 void conn_silence(PGconn *pg)
 {
     PQsetNoticeReceiver(pg, drop_notice, NULL);

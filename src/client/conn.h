@@ -71,6 +71,11 @@ PGconn *conn_start(const char *dsn, const char *application_name, int turn);
 // Appends the items of a list, separated by commas, beginning with the one after `turn` others.
 void conn_rotate(const char *list, int turn, struct buf *out);
 
+// Whether the server is a process of this host, where that can be told for certain: over a unix
+// socket, or over the loopback when this host knows the backend as one. A server in a container or
+// behind a forwarded port is not: its paths are not ours.
+bool conn_same_host(const PGconn *pg);
+
 // Drops the server's notices from now on.
 void conn_silence(PGconn *pg);
 

@@ -18,7 +18,7 @@ static const char *const words[] = {
 void outcome_init(struct outcome *outcome)
 {
     outcome->kind = OUTCOME_COMPLETED;
-    outcome->failed = false;
+    outcome->failed = outcome->final = false;
     buf_init(&outcome->members, OUTCOME_ENTRY_MAX);
 }
 
@@ -57,6 +57,7 @@ void outcome_fail(struct outcome *outcome, const char *error, int64_t retry_in_m
         member(outcome, "retry_in");
         buf_printf(&outcome->members, "\"%lld ms\"", (long long)retry_in_ms);
     }
+    outcome->final = no_retry;
     if (no_retry) {
         member(outcome, "retry");
         buf_puts(&outcome->members, "false");

@@ -28,6 +28,7 @@ enum outcome_kind {
 struct outcome {
     enum outcome_kind kind;
     bool failed;        // OUTCOME_ELSEWHERE only: what was written is a failure
+    bool final;         // a failure that is not to be tried again
     struct buf members; // JSON members beside id and outcome: `"error":"x","retry":false`
 };
 

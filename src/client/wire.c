@@ -386,7 +386,7 @@ static int send_statement(struct wire *wire, struct request *request)
 
     request->statements++;
     call_values(&request->call, values, lengths, formats);
-    if (request->call.kind == CALL_LISTEN) {
+    if (request->call.kind == CALL_LISTEN || request->call.kind == CALL_UNLISTEN) {
         AUTO_BUF statement;
         char *channel = PQescapeIdentifier(wire->pg, values[0], (size_t)lengths[0]);
         buf_init(&statement, 1024);
@@ -609,6 +609,11 @@ int wire_fd(const struct wire *wire)
 bool wire_connected(const struct wire *wire)
 {
     return wire->status == WIRE_STATUS_READY;
+}
+
+bool wire_same_host(const struct wire *wire)
+{
+    return wire_connected(wire) && conn_same_host(wire->pg);
 }
 
 int wire_pending(const struct wire *wire)

@@ -77,6 +77,8 @@ PGresult *wire_take_result(struct wire *wire);
 void wire_reset(struct wire *wire);
 
 bool wire_connected(const struct wire *wire);
+// As conn_same_host(); false while there is no connection.
+bool wire_same_host(const struct wire *wire);
 // How many requests have no answer yet.
 int wire_pending(const struct wire *wire);
 // clock_ms() of the last answer; 0 before the first.

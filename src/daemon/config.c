@@ -259,6 +259,7 @@ static void take_http(struct config *config, cfg_t *cfg)
     options->max_connections = number_of(section, "max_connections", options->max_connections);
     options->max_body = number_of(section, "max_body", options->max_body);
     options->idle_ms = number_of(section, "idle", options->idle_ms);
+    options->disk_path = text_of(config, section, "disk_path");
     take_hosts(config, section);
     take_aliases(config, section);
     for (unsigned i = 0; i < cfg_size(section, "token"); i++) {

@@ -74,8 +74,8 @@ struct config_schedule {
     int priority;
 };
 
-// http { listen, hosts, tls_cert, tls_key, max_connections, max_body, idle, token NAME { role,
-//        hash }, alias NAME { metric, queue } }
+// http { listen, hosts, tls_cert, tls_key, max_connections, max_body, idle, disk_path,
+//        token NAME { role, hash }, alias NAME { metric, queue } }
 struct config_http {
     bool given;                  // the file has the section
     struct http_options options; // without what the daemon adds: dsn, version

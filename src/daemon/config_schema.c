@@ -384,6 +384,7 @@ static cfg_opt_t http_keys[] = {
     NUMBER("max_connections"),
     NUMBER("max_body"),
     DURATION("idle"),
+    TEXT("disk_path"),
     SECTION("token", token_keys),
     SECTION("alias", alias_keys),
     CFG_END(),

@@ -18,6 +18,7 @@ struct link {
     char trouble[MR_ERROR_MESSAGE_SIZE]; // as last told
     void (*closed)(void *arg);
     void *closed_arg;
+    int64_t reconnects;
 };
 
 bool link_is_news(char *known, const char *message)
@@ -53,7 +54,10 @@ static void on_event(void *arg, enum wire_event event, const struct mr_error *er
             link->hooks.connected(link->hooks.arg);
         }
         return;
-    case WIRE_LOST: tell(link, LEVEL_WARNING, "link.disconnected", err->message, NULL); return;
+    case WIRE_LOST:
+        link->reconnects++;
+        tell(link, LEVEL_WARNING, "link.disconnected", err->message, NULL);
+        return;
     case WIRE_REFUSED:
         if (link_is_news(link->trouble, err->message)) {
             tell(link, LEVEL_WARNING, "link.unreachable", "still trying", err);
@@ -113,6 +117,11 @@ int link_new(const struct link_options *options, const struct link_hooks *hooks,
 struct wire *link_wire(struct link *link)
 {
     return link->wire;
+}
+
+int64_t link_reconnects(const struct link *link)
+{
+    return link->reconnects;
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -31,6 +31,8 @@ int link_new(const struct link_options *options, const struct link_hooks *hooks,
              struct link **ret, struct mr_error *err);
 
 struct wire *link_wire(struct link *link);
+// Times that the connection was lost.
+int64_t link_reconnects(const struct link *link);
 
 // Requests that have no answer yet are answered with MR_ECONNECT inside of this call, which must
 // not be made from inside a callback of the wire's; `closed` is called on the loop when the

@@ -169,3 +169,8 @@ int64_t maintain_rounds(const struct maintain *maintain)
 {
     return maintain->rounds;
 }
+
+int64_t maintain_reconnects(const struct maintain *maintain)
+{
+    return link_reconnects(maintain->link);
+}

@@ -32,5 +32,7 @@ void maintain_stop(struct maintain *maintain, void (*ended)(void *arg), void *ar
 
 // Rounds that were answered without an error.
 int64_t maintain_rounds(const struct maintain *maintain);
+// Times that its connection was lost.
+int64_t maintain_reconnects(const struct maintain *maintain);
 
 #endif

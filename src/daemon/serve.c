@@ -347,7 +347,7 @@ static int64_t on_reconnects(void *arg)
     mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
 
     crew_counts(serve->crew, &counts);
-    return counts.reconnects;
+    return counts.reconnects + (serve->maintain ? maintain_reconnects(serve->maintain) : 0);
 }
 
 static void complete_options(const struct serve *serve, struct http_options *ret)

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/lease.h"
 
 // The longest list of outcome members in which the error is looked for: for the log only.
 #define ERROR_SOURCE_MAX (64 * 1024)
@@ -116,6 +117,8 @@ static void unreachable(struct station *station, const struct mr_error *err)
     }
 }
 
+static void count_lost(const struct station *station, const struct lease *lease);
+
 static void on_event(void *arg, enum worker_event event, const struct held_job *held,
                      const struct mr_error *err)
 {
@@ -135,6 +138,7 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
         return;
     case WORKER_UNREACHABLE: unreachable(station, err); return;
     case WORKER_LEASE_LOST:
+        count_lost(station, held->lease);
         log_event(station, LEVEL_WARNING, "worker.lease_lost", held, err->message, NULL);
         return;
     case WORKER_REFUSED:
@@ -235,17 +239,49 @@ static void count_start(const struct station *station, struct held_job *held)
     }
 }
 
+static void count(const struct station *station, const struct held_job *held,
+                  enum tally_outcome outcome)
+{
+    tally_count(station->tally, held->job->queue, held->job->kind, outcome, 1);
+}
+
+// The server decides by the same: the attempts, and the handler's word.
+static void count_failure(const struct station *station, const struct held_job *held,
+                          const struct outcome *outcome)
+{
+    bool dead = outcome->final || held->job->attempt >= held->job->max_attempts;
+
+    count(station, held, TALLY_FAILED);
+    count(station, held, dead ? TALLY_DEAD : TALLY_RETRIED);
+}
+
 static void count_end(const struct station *station, const struct held_job *held,
                       const struct outcome *outcome)
 {
-    if (!station->tally || was_stopped(held, outcome)) {
+    if (!station->tally) {
+        return;
+    }
+    if (was_stopped(held, outcome)) {
+        if (held->cancelled && !held->dropped && is_failure(outcome)) {
+            count(station, held, TALLY_CANCELLED);
+        }
         return;
     }
     tally_run(station->tally, held->job->queue, (double)(clock_us() - held->started_us) / 1e6);
     if (is_failure(outcome)) {
-        tally_count(station->tally, held->job->queue, held->job->kind, TALLY_FAILED, 1);
+        count_failure(station, held, outcome);
     } else if (outcome->kind == OUTCOME_COMPLETED || outcome->kind == OUTCOME_ELSEWHERE) {
-        tally_count(station->tally, held->job->queue, held->job->kind, TALLY_COMPLETED, 1);
+        count(station, held, TALLY_COMPLETED);
+    }
+}
+
+// Of a lost lease the jobs that still run, or wait for their handler: somebody else has them now.
+static void count_lost(const struct station *station, const struct lease *lease)
+{
+    for (int i = 0; station->tally && lease->lost && i < lease->count; i++) {
+        if (!lease->helds[i].settled && !lease->helds[i].dropped) {
+            count(station, &lease->helds[i], TALLY_RESCUED);
+        }
     }
 }
 

@@ -268,6 +268,7 @@ int answer_parse(const char *text, size_t size, int64_t *ret_id, struct outcome 
     outcome_done(ret);
     outcome_init(ret);
     ret->kind = answer.kind;
+    ret->final = json_slice_is(answer.found[RETRY], "false");
     add_members(&answer, &ret->members);
     return buf_status(&ret->members, err);
 }

@@ -14,9 +14,6 @@
 #include "http/ndjson.h"
 #include "http/route.h"
 
-// A refused body up to this size is read to its end.
-#define DISCARD_MAX (1024 * 1024)
-
 struct head {
     int lengths, encodings, hosts, authorizations, origins;
     const char *length, *encoding;
@@ -186,8 +183,8 @@ static bool check_size(struct exchange *exchange, const struct head *head)
 static enum admission after_refusal(const struct head *head)
 {
     int64_t size = 0;
-    bool small =
-        !head->length || (str_parse_int(head->length, 0, INT64_MAX, &size) && size <= DISCARD_MAX);
+    bool small = !head->length ||
+                 (str_parse_int(head->length, 0, INT64_MAX, &size) && size <= ADMIT_DISCARD_MAX);
 
     return small && !head->encoding ? ADMIT_REPLIED : ADMIT_CLOSE;
 }

@@ -8,6 +8,9 @@
 
 struct exchange;
 
+// A refused body up to this size is read to its end.
+#define ADMIT_DISCARD_MAX (1024 * 1024)
+
 enum admission {
     ADMIT_RUN,     // the route runs when the body is there
     ADMIT_STREAM,  // the body is taken as it comes

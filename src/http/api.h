@@ -20,6 +20,7 @@ route_fn api_outcome; // waits for the end of a job
 route_fn api_replay;  // dead letters: one, some, or what a filter says
 route_fn api_events;  // server-sent events
 route_fn api_metrics;
+route_fn api_system;
 route_fn api_healthz;
 route_fn api_readyz;
 route_fn api_file; // what is embedded

@@ -165,8 +165,11 @@ int database_call(struct database *db, enum database_lane lane, const struct cal
 {
     struct line *line = db->closing ? NULL : choose(db, lane);
 
-    if (!line || !wire_connected(line->wire)) {
-        mr_error_set(err, MR_ECONNECT, "the database cannot be reached");
+    bool connected = line && wire_connected(line->wire);
+    if (!connected || wire_pending(line->wire) >= WIRE_PENDING_MAX) {
+        mr_error_set(err, MR_ECONNECT,
+                     connected ? "too many requests wait for the database"
+                               : "the database cannot be reached");
         mr_error_hint(err, "Nothing was done. Try again.");
         return MR_ECONNECT;
     }
@@ -218,6 +221,11 @@ void database_abandon(struct database *db)
     mr_error_hint(&err, "It may be done all the same.");
     db->closing = true;
     give_up(db, INT64_MAX, &err);
+}
+
+bool database_same_host(const struct database *db)
+{
+    return wire_same_host(db->lines[0].wire);
 }
 
 int64_t database_reconnects(const struct database *db)

@@ -52,6 +52,8 @@ int database_call(struct database *db, enum database_lane lane, const struct cal
                   database_answer_fn *answer, void *arg, struct mr_error *err);
 // Whether every connection stands.
 bool database_connected(const struct database *db);
+// Whether the server is a process of this host: see conn_same_host().
+bool database_same_host(const struct database *db);
 // Times that a connection was lost.
 int64_t database_reconnects(const struct database *db);
 // How many calls have no answer yet.

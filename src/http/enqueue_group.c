@@ -9,26 +9,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "http/exchange.h"
 #include "http/job_line.h"
 
 #define JOBS_MAX  500
 #define BYTES_MAX (4 * 1024 * 1024)
-// Groups under way: the next is read by the server while the last one waits for the disk.
+// A second flight is read by the server while the first one waits for the disk. But they do so one
+// after the other: only where jobs are plenty is half of them in each worth two waits.
 #define FLIGHTS_MAX 2
+#define SECOND_MIN  64
+// Clients that were answered together mostly come again together: the next flight waits for as
+// many, but no longer than half of what the last one took, and this.
+#define LINGER_MAX_MS 5
 
 // Jobs that go together. Their exchanges are alive until they are replied to.
 struct flight {
     struct enqueue_group *group;
+    struct flight *next;
     struct exchange *jobs[JOBS_MAX];
     size_t count;
     size_t bytes;
+    int64_t departed_us; // clock_us()
 };
 
 struct enqueue_group {
     struct http *http;
-    struct flight *gathering; // NULL: none
+    struct flight *first, *last; // that gather; all but the last are full
     int flying;
+    size_t answered; // jobs of the last flight
+    int64_t took_us; // that it did
 };
 
 struct enqueue_group *enqueue_group_new(struct http *http)
@@ -41,12 +51,10 @@ struct enqueue_group *enqueue_group_new(struct http *http)
     return group;
 }
 
+// By now nobody gathers.
 void enqueue_group_free(struct enqueue_group *group)
 {
-    if (group) {
-        free(group->gathering);
-        free(group);
-    }
+    free(group);
 }
 
 static int64_t id_in(const PGresult *result, int row)
@@ -94,7 +102,7 @@ static void send_alone(struct exchange *exchange, enum database_lane lane)
 
 // ---- together ----
 
-static void depart(struct enqueue_group *group);
+static void consider(struct enqueue_group *group);
 
 // Only what the server refused for what it is: when it cannot be reached, trying again would
 // enqueue twice what was done all the same.
@@ -107,8 +115,16 @@ static void flight_answered(void *arg, PGresult *result, const struct mr_error *
 {
     struct flight *flight = arg;
     struct enqueue_group *group = flight->group;
+    struct mr_error short_err;
 
     group->flying--;
+    group->answered = flight->count;
+    group->took_us = clock_us() - flight->departed_us;
+    if (!err && PQntuples(result) != (int)flight->count) { // whose id is whose?
+        mr_error_set(&short_err, MR_EDATABASE, "%d ids for %zu jobs", PQntuples(result),
+                     flight->count);
+        err = &short_err;
+    }
     for (size_t i = 0; i < flight->count; i++) {
         if (!err) {
             reply_id(flight->jobs[i], id_in(result, (int)i));
@@ -119,7 +135,7 @@ static void flight_answered(void *arg, PGresult *result, const struct mr_error *
         }
     }
     free(flight);
-    depart(group);
+    consider(group);
 }
 
 static void flight_fail(struct flight *flight, const struct mr_error *err)
@@ -132,17 +148,15 @@ static void flight_fail(struct flight *flight, const struct mr_error *err)
 
 static void depart(struct enqueue_group *group)
 {
-    struct flight *flight = group->gathering;
+    struct flight *flight = group->first;
     struct mr_error err;
     AUTO_BUF jobs;
     AUTO_CALL call;
 
     buf_init(&jobs, CALL_SIZE_MAX);
     call_init(&call, CALL_ENQUEUE_JOBS);
-    if (!flight || group->flying == FLIGHTS_MAX) {
-        return;
-    }
-    group->gathering = NULL;
+    group->first = flight->next;
+    group->last = group->first ? group->last : NULL;
     for (size_t i = 0; i < flight->count; i++) {
         const struct buf *body = &flight->jobs[i]->body;
         buf_puts(&jobs, i ? "," : "[");
@@ -150,6 +164,7 @@ static void depart(struct enqueue_group *group)
     }
     buf_puts(&jobs, "]");
     call_text_sized(&call, buf_peek(&jobs), jobs.len);
+    flight->departed_us = clock_us();
     int code = buf_status(&jobs, &err);
     code = code ? code
                 : database_call(group->http->db, DATABASE_ENQUEUE, &call, flight_answered, flight,
@@ -161,21 +176,71 @@ static void depart(struct enqueue_group *group)
     group->flying++;
 }
 
-// A full flight that cannot depart lets those who come alone, which is slower and no less right.
+static void on_lingered(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    struct enqueue_group *group = http->group;
+
+    if (group->first && group->flying == 0) {
+        depart(group);
+    }
+}
+
+// Whether the timer was set, which lets what gathers depart.
+static bool linger(struct enqueue_group *group)
+{
+    int64_t wait_ms = group->took_us / 2000;
+    uv_timer_t *timer = &group->http->linger;
+
+    if (group->first->next || group->first->count >= group->answered || wait_ms == 0) {
+        return false;
+    }
+    if (!uv_is_active((uv_handle_t *)timer)) {
+        uv_update_time(timer->loop);
+        uv_timer_start(timer, on_lingered,
+                       (uint64_t)(wait_ms < LINGER_MAX_MS ? wait_ms : LINGER_MAX_MS), 0);
+    }
+    return true;
+}
+
+// Lets depart what should.
+static void consider(struct enqueue_group *group)
+{
+    while (group->first && group->flying < FLIGHTS_MAX &&
+           (group->flying == 0 ? !linger(group)
+                               : group->first->next || group->first->count >= SECOND_MIN)) {
+        uv_timer_stop(&group->http->linger);
+        depart(group);
+    }
+}
+
+static struct flight *gathering(struct enqueue_group *group, size_t size)
+{
+    struct flight *flight = group->last;
+
+    if (flight && flight->count < JOBS_MAX && flight->bytes + size <= BYTES_MAX) {
+        return flight;
+    }
+    flight = calloc(1, sizeof(*flight));
+    if (flight) {
+        flight->group = group;
+        *(group->last ? &group->last->next : &group->first) = flight;
+        group->last = flight;
+    }
+    return flight;
+}
+
+// A job without a place goes alone, which is slower and no less right.
 void enqueue_group_add(struct enqueue_group *group, struct exchange *exchange, bool alone)
 {
     size_t size = exchange->body.len;
+    struct flight *flight = alone || size > BYTES_MAX ? NULL : gathering(group, size);
 
-    if (!group->gathering) {
-        group->gathering = calloc(1, sizeof(*group->gathering));
-    }
-    struct flight *flight = group->gathering;
-    if (alone || !flight || flight->count == JOBS_MAX || flight->bytes + size > BYTES_MAX) {
+    if (!flight) {
         send_alone(exchange, alone ? DATABASE_COMMON : DATABASE_ENQUEUE);
         return;
     }
-    flight->group = group;
     flight->jobs[flight->count++] = exchange;
     flight->bytes += size;
-    depart(group);
+    consider(group);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //
 // Single jobs of many clients, in one transaction: while a group is under way the jobs that come
-// meanwhile gather for the next. When a group is refused its jobs are tried one by one, so that a
+// meanwhile gather for the next, which waits a moment for as many as were answered with the last: a
+// commit waits for the disk as long for one job as for a hundred. A client that is alone does not
+// wait. When a group is refused its jobs are tried one by one, so that a
 // bad one spoils only itself.
 
 #ifndef MILLRACE_HTTP_ENQUEUE_GROUP_H

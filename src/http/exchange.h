@@ -44,6 +44,8 @@ struct exchange {
     struct MHD_Response *response;
     unsigned status;
     bool sent;
+    size_t discarded; // bytes of the body since then
+    bool endless;     // the reply is: it may take as long as it likes
     // what a route keeps here until the end: `ended` is called before the exchange is freed, with
     // whether the reply has gone out whole; `left` when the client leaves and it is watched
     void *work;
@@ -51,7 +53,9 @@ struct exchange {
     void (*left)(struct exchange *exchange);
     struct hangup *hangup;
     // of routes that take their body in pieces: how many bytes were taken; fewer than all when it
-    // has to wait, until exchange_resume()
+    // has to wait, until exchange_resume(). So it has to, whatever was taken, while `busy`: a call
+    // is under way, and would not find an exchange that has ended meanwhile
+    bool busy;
     size_t (*data)(struct exchange *exchange, const char *data, size_t size);
 };
 

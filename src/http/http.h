@@ -44,9 +44,11 @@ struct http_options {
     size_t token_count;
     const struct http_alias *aliases;
     size_t alias_count;
+    const char *disk_path; // on the disk of the database; NULL: the server is asked
     int64_t max_connections;
     int64_t max_body; // bytes of a JSON body, and of a line of NDJSON
-    int64_t idle_ms;  // how long a connection may be silent, or send the head of a request
+    int64_t idle_ms;  // how long a connection may be silent, and the head of a request, its body
+                      // (but for a stream) and the reply may take each
 };
 
 // What the rest of the daemon tells and is told.

@@ -15,13 +15,14 @@ struct enqueue_group;
 struct long_poll;
 struct sse;
 struct metrics;
+struct wakeup;
 
 // A connection, from its beginning to its end.
 struct visit {
     struct visit *next, *prev;
     int fd;
     int64_t since_ms; // it is silent, or sends the head of a request; 0: something is under way
-    int64_t until_ms; // the body has to be there; 0: no matter when
+    int64_t until_ms; // the body has to be there, or the reply taken; 0: no matter when
 };
 
 struct http {
@@ -34,12 +35,14 @@ struct http {
     char *tls_key, *tls_cert; // contents
     uv_poll_t poll;
     uv_prepare_t prepare;
-    uv_timer_t timer; // every second
-    uv_timer_t soon;  // so that the loop does not sleep
+    uv_timer_t timer;  // every second
+    uv_timer_t soon;   // so that the loop does not sleep
+    uv_timer_t linger; // of the group: see enqueue_group.c
     struct visit *visits;
     struct database *db;
     struct enqueue_group *group;
     struct long_poll *long_poll;
+    struct wakeup *wakeup;
     struct sse *sse;
     struct metrics *metrics;
     bool due; // MHD has something to do

@@ -13,13 +13,26 @@
 #include "http/api.h"
 #include "http/exchange.h"
 #include "http/params.h"
+#include "http/wakeup.h"
 
 #define LINE_NAME_SIZE 512
+// A line of a queue stays this long after the last has left: most come again at once, and find it
+// registered.
+#define LINGER_MS 20000
+// Whoever has waited for the end of a job asks again after this share of that time.
+#define PATIENCE 16
 
 // Who waits for the same thing, the first one first.
 struct line {
+    struct long_poll *long_poll;
     struct line *next;
-    struct waiter *first;
+    struct waiter *first, *last;
+    struct wakeup_queue *queue; // that it waits for; NULL: for a job, or nobody would wake it
+    int64_t since_ms;           // it is there
+    int64_t ask_at_ms;          // the first asks again
+    int64_t left_at_ms;         // when the last has left
+    bool woken;                 // while nobody could ask
+    bool limited;               // a limit of the queue left nothing
     char name[];
 };
 
@@ -31,7 +44,7 @@ struct waiter {
     int64_t until_ms; // it waits
     bool asking;
     struct line *line; // it stands in; NULL
-    struct waiter *next;
+    struct waiter *next, *prev;
     struct buf last; // what it was told last
     char *lease;     // that it was given
 };
@@ -39,70 +52,144 @@ struct waiter {
 struct long_poll {
     struct http *http;
     struct line *lines;
-    uv_timer_t *timer; // NULL: nobody waits
+    uv_timer_t *timer; // NULL: there are no lines
 };
+
+static void ask(struct waiter *waiter);
+static void start_ticking(struct long_poll *long_poll);
 
 // ---- lines ----
 
-static struct line *line_find(struct long_poll *long_poll, const char *name)
+// The first of the line asks, or, when nobody can now, whoever can next.
+static void line_wake(struct line *line)
 {
-    for (struct line *line = long_poll->lines; line; line = line->next) {
-        if (str_equal(line->name, name)) {
-            return line;
-        }
+    line->woken = !line->first || line->first->asking;
+    if (!line->woken) {
+        ask(line->first);
     }
+}
+
+static void on_woken(void *arg)
+{
+    line_wake(arg);
+}
+
+static struct line *line_find(const struct long_poll *long_poll, const char *name)
+{
+    struct line *line = long_poll->lines;
+
+    while (line && !str_equal(line->name, name)) {
+        line = line->next;
+    }
+    return line;
+}
+
+static struct line *line_new(struct long_poll *long_poll, const char *name, const char *queue)
+{
     struct line *line = calloc(1, sizeof(*line) + strlen(name) + 1);
+
     if (line) {
         memcpy(line->name, name, strlen(name) + 1);
+        line->long_poll = long_poll;
+        line->since_ms = clock_ms();
+        line->queue = queue ? wakeup_add(long_poll->http->wakeup, queue, on_woken, line) : NULL;
         line->next = long_poll->lines;
         long_poll->lines = line;
+        start_ticking(long_poll);
     }
     return line;
 }
 
 static void line_join(struct line *line, struct waiter *waiter)
 {
-    struct waiter **end = &line->first;
-
-    while (*end) {
-        end = &(*end)->next;
-    }
-    *end = waiter;
+    waiter->prev = line->last;
     waiter->next = NULL;
+    *(line->last ? &line->last->next : &line->first) = waiter;
+    line->last = waiter;
     waiter->line = line;
 }
 
 static void line_leave(struct waiter *waiter)
 {
-    if (waiter->line) {
-        struct waiter **at = &waiter->line->first;
-        while (*at != waiter) {
-            at = &(*at)->next;
-        }
-        *at = waiter->next;
+    struct line *line = waiter->line;
+
+    if (line) {
+        *(waiter->prev ? &waiter->prev->next : &line->first) = waiter->next;
+        *(waiter->next ? &waiter->next->prev : &line->last) = waiter->prev;
         waiter->line = NULL;
+        line->left_at_ms = clock_ms();
+    }
+}
+
+static int64_t line_pause_ms(const struct line *line)
+{
+    int64_t waited_ms = clock_ms() - line->since_ms;
+    int64_t pause_ms = waited_ms / PATIENCE;
+
+    if (str_starts(line->name, "queue ")) {
+        pause_ms = line->limited || !wakeup_stands(line->queue) ? 0 : LONG_POLL_IDLE_MS;
+    }
+    return pause_ms < LONG_POLL_MS        ? LONG_POLL_MS
+           : pause_ms > LONG_POLL_IDLE_MS ? LONG_POLL_IDLE_MS
+                                          : pause_ms;
+}
+
+// Somebody has asked in vain: when the next time is.
+static void line_go_on(struct line *line)
+{
+    line->ask_at_ms = clock_ms() + line_pause_ms(line);
+    wakeup_renew(line->queue);
+    if (line->woken) {
+        line_wake(line);
+    }
+}
+
+// ---- leases that nobody has got ----
+
+struct returned {
+    struct long_poll *long_poll;
+    char line[LINE_NAME_SIZE];
+};
+
+// Those who still wait would have got it.
+static void on_returned(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct returned *returned = arg;
+    struct line *line = err ? NULL : line_find(returned->long_poll, returned->line);
+
+    (void)result;
+    if (line) {
+        line_wake(line);
+    }
+    free(returned);
+}
+
+static void waiter_name(const struct waiter *waiter, char ret[LINE_NAME_SIZE])
+{
+    snprintf(ret, LINE_NAME_SIZE, "%s %.500s", waiter->claims ? "queue" : "job",
+             waiter->exchange->variables[0]);
+}
+
+// Should it fail the lease runs out by itself.
+static void release(const struct waiter *waiter)
+{
+    struct returned *returned = malloc(sizeof(*returned));
+    AUTO_CALL call;
+
+    call_init(&call, CALL_API_RELEASE);
+    call_text(&call, waiter->lease);
+    call_null(&call);
+    if (returned) {
+        returned->long_poll = waiter->long_poll;
+        waiter_name(waiter, returned->line);
+    }
+    if (!returned || database_call(waiter->long_poll->http->db, DATABASE_COMMON, &call, on_returned,
+                                   returned, NULL)) {
+        free(returned);
     }
 }
 
 // ---- the end of waiting ----
-
-static void dropped(void *arg, PGresult *result, const struct mr_error *err)
-{
-    (void)arg;
-    (void)result;
-    (void)err;
-}
-
-// Should it fail the lease runs out by itself.
-static void release(struct http *http, const char *lease)
-{
-    AUTO_CALL call;
-
-    call_init(&call, CALL_API_RELEASE);
-    call_text(&call, lease);
-    call_null(&call);
-    database_call(http->db, DATABASE_COMMON, &call, dropped, NULL, NULL);
-}
 
 static void on_ended(struct exchange *exchange, bool delivered)
 {
@@ -110,7 +197,7 @@ static void on_ended(struct exchange *exchange, bool delivered)
 
     line_leave(waiter);
     if (waiter->lease && !delivered) {
-        release(exchange->http, waiter->lease);
+        release(waiter);
     }
     call_done(&waiter->call);
     buf_done(&waiter->last);
@@ -118,17 +205,32 @@ static void on_ended(struct exchange *exchange, bool delivered)
     free(waiter);
 }
 
-// The next one of a line need not wait for the tick when there was something for the one before.
-static void ask(struct waiter *waiter);
-
+// The next one of a line need not wait when there was something for the one before.
 static void finish(struct waiter *waiter, bool got)
 {
     struct line *line = waiter->line;
 
     line_leave(waiter);
     exchange_reply(waiter->exchange, 200, &waiter->last);
-    if (got && line && line->first && !line->first->asking) {
-        ask(line->first);
+    if (got && line) {
+        line_wake(line);
+    }
+}
+
+// What is wrong with one call is its own matter; what is wrong with the database is everybody's.
+static void fail(struct waiter *waiter, const struct mr_error *err)
+{
+    struct line *line = waiter->line;
+
+    line_leave(waiter);
+    exchange_fail(waiter->exchange, err);
+    while (line && err->code == MR_ECONNECT && line->first && !line->first->asking) {
+        struct waiter *next = line->first;
+        line_leave(next);
+        exchange_fail(next->exchange, err);
+    }
+    if (line) {
+        line_go_on(line);
     }
 }
 
@@ -159,40 +261,55 @@ static bool is_over(const struct waiter *waiter, const PGresult *result)
     return false;
 }
 
-static void start_ticking(struct long_poll *long_poll);
+// An answer without jobs has no text of a user's in it.
+static bool is_limited(const struct waiter *waiter)
+{
+    return waiter->claims && strstr(buf_peek(&waiter->last), "\"limited\"");
+}
+
+// The line to stand in; NULL without memory.
+static struct line *line_of(const struct waiter *waiter)
+{
+    char name[LINE_NAME_SIZE];
+
+    waiter_name(waiter, name);
+    struct line *line = line_find(waiter->long_poll, name);
+    return line ? line
+                : line_new(waiter->long_poll, name,
+                           waiter->claims ? waiter->exchange->variables[0] : NULL);
+}
 
 static void wait_on(struct waiter *waiter)
 {
+    struct line *line = waiter->line;
+    bool limited = is_limited(waiter);
     bool waits = clock_ms() < waiter->until_ms && !waiter->long_poll->http->stopping;
 
-    if (waiter->line && waits) {
-        return;
+    if (waits && !line) {
+        line = line_of(waiter);
+        waits = line;
+        if (line) {
+            line_join(line, waiter);
+        }
     }
     if (!waits) {
         finish(waiter, false);
-        return;
     }
-    char name[LINE_NAME_SIZE];
-    snprintf(name, sizeof(name), "%s %.500s", waiter->claims ? "queue" : "job",
-             waiter->exchange->variables[0]);
-    struct line *line = line_find(waiter->long_poll, name);
-    if (!line) {
-        finish(waiter, false);
-        return;
+    if (line) {
+        line->limited = limited;
+        line_go_on(line);
     }
-    line_join(line, waiter);
-    start_ticking(waiter->long_poll);
 }
 
 static void answered(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
     struct waiter *waiter = exchange->work;
+    struct line *line = waiter->line;
 
     waiter->asking = false;
     if (err) {
-        line_leave(waiter);
-        exchange_fail(exchange, err);
+        fail(waiter, err);
         return;
     }
     bool over = PQntuples(result) > 0 && is_over(waiter, result);
@@ -202,6 +319,9 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     if (exchange->gone) { // on_ended() releases what it was given
         line_leave(waiter);
         exchange_resume(exchange);
+        if (line) {
+            line_go_on(line);
+        }
         return;
     }
     buf_done(&waiter->last);
@@ -221,8 +341,7 @@ static void ask(struct waiter *waiter)
     if (database_call(waiter->long_poll->http->db, DATABASE_CLAIM, &waiter->call, answered,
                       waiter->exchange, &err)) {
         waiter->asking = false;
-        line_leave(waiter);
-        exchange_fail(waiter->exchange, &err);
+        fail(waiter, &err);
     }
 }
 
@@ -234,33 +353,37 @@ static void free_timer(uv_handle_t *handle)
 }
 
 // Those whose time is over get what they were told last.
-static void line_tick(struct line *line)
+static void line_tick(struct line *line, int64_t now_ms)
 {
-    int64_t now_ms = clock_ms();
-
     for (struct waiter *waiter = line->first, *next; waiter; waiter = next) {
         next = waiter->next;
         if (!waiter->asking && now_ms >= waiter->until_ms) {
             finish(waiter, false);
         }
     }
-    if (line->first && !line->first->asking) {
+    if (line->first && !line->first->asking && now_ms >= line->ask_at_ms) {
         ask(line->first);
     }
+}
+
+static bool line_is_over(const struct line *line, int64_t now_ms)
+{
+    return !line->first && (!line->queue || now_ms - line->left_at_ms >= LINGER_MS);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct long_poll *long_poll = timer->data;
+    int64_t now_ms = clock_ms();
 
     for (struct line **at = &long_poll->lines; *at;) {
         struct line *line = *at;
-        if (line->first) {
-            line_tick(line);
-            at = &line->next;
-        } else {
+        line_tick(line, now_ms);
+        if (line_is_over(line, now_ms) && wakeup_remove(line->queue)) {
             *at = line->next;
             free(line);
+        } else {
+            at = &line->next;
         }
     }
     if (!long_poll->lines) {
@@ -288,7 +411,7 @@ struct long_poll *long_poll_new(struct http *http)
     return long_poll;
 }
 
-// By now nobody waits.
+// By now nobody waits, and the wake-ups have gone.
 void long_poll_free(struct long_poll *long_poll)
 {
     for (struct line *line = long_poll ? long_poll->lines : NULL, *next; line; line = next) {

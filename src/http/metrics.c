@@ -11,9 +11,11 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "http/api.h"
+#include "http/disk.h"
 #include "http/exchange.h"
 #include "http/process_figures.h"
 #include "http/reply.h"
+#include "http/wakeup.h"
 
 #define TEXT_MAX    (64 * 1024 * 1024)
 #define WAITING_MAX 1000
@@ -49,8 +51,12 @@ struct metric {
 // A value of a label, in quotes.
 static void add_label(struct buf *out, const char *value)
 {
+    char text[LABEL_MAX + 1];
+
+    snprintf(text, sizeof(text), "%s", value);
+    str_trim_utf8(text); // half a character would spoil the whole page
     buf_puts(out, "\"");
-    for (const char *c = value; *c && c - value < LABEL_MAX; c++) {
+    for (const char *c = text; *c; c++) {
         const char *escaped = *c == '\\' ? "\\\\" : *c == '"' ? "\\\"" : *c == '\n' ? "\\n" : NULL;
         buf_add(out, escaped ? escaped : c, escaped ? 2 : 1);
     }
@@ -147,6 +153,16 @@ static void write_scalar(const struct page *page, const struct metric *metric)
     }
 }
 
+static void write_disk(const struct page *page, const struct metric *metric)
+{
+    const char *data = json_string_value(json_object_get(page->facts, metric->key));
+    struct disk disk;
+
+    if (disk_look(page->http, data, &disk)) {
+        buf_printf(page->out, "%s %.6g\n", metric->name, disk.free_ratio);
+    }
+}
+
 static void write_up(const struct page *page, const struct metric *metric)
 {
     buf_printf(page->out, "%s %d\n", metric->name, page->facts != NULL);
@@ -234,8 +250,9 @@ static void write_breakers(const struct page *page, const struct metric *metric)
 
 static void write_reconnects(const struct page *page, const struct metric *metric)
 {
-    int64_t all =
-        database_reconnects(page->http->db) + page->http->hooks.reconnects(page->http->hooks.arg);
+    const struct http *http = page->http;
+    int64_t all = database_reconnects(http->db) + wakeup_reconnects(http->wakeup) +
+                  http->hooks.reconnects(http->hooks.arg);
 
     buf_printf(page->out, "%s %lld\n", metric->name, (long long)all);
 }
@@ -284,7 +301,7 @@ static const struct metric table[] = {
     {"millrace_pinned_segments", "gauge", "Segments that a queue keeps from being retired.", write_map, "pinned_segments", "queue"},
     {"millrace_xmin_age_seconds", "gauge", "Age of the oldest transaction that holds back cleanup.", write_scalar, "xmin_age_seconds", NULL},
     {"millrace_database_bytes", "gauge", "Size of the database.", write_scalar, "database_bytes", NULL},
-    {"millrace_disk_free_ratio", "gauge", "Free share of the disk, where it is known.", write_scalar, "disk_free_ratio", NULL},
+    {"millrace_disk_free_ratio", "gauge", "Free share of the disk, where it is known.", write_disk, "data_directory", NULL},
     {"millrace_maintain_seconds", "gauge", "How long the last round of a duty took.", write_map, "maintain_seconds", "duty"},
     {"millrace_removed_total", "counter", "What upkeep has removed.", write_map, "removed_total", "what"},
     {"millrace_jobs_total", "counter", "Jobs that this process enqueued or ran.", write_jobs, NULL, NULL},

@@ -98,7 +98,7 @@ static void chunk_answered(void *arg, PGresult *result, const struct mr_error *e
     struct exchange *exchange = arg;
     struct stream *stream = exchange->work;
 
-    stream->flying = false;
+    stream->flying = exchange->busy = false;
     if (err) {
         struct mr_error mine = *err;
         mr_error_prefix(&mine, "lines %" PRId64 " to %" PRId64, stream->first, stream->line);
@@ -134,7 +134,7 @@ static void send_chunk(struct exchange *exchange)
         stream_fail(exchange, &err);
         return;
     }
-    stream->flying = true;
+    stream->flying = exchange->busy = true;
 }
 
 static void take_line(struct exchange *exchange, struct json_slice line)

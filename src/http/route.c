@@ -125,7 +125,7 @@ const struct route routes[] = {
 
     // the whole
     {"GET", "/api/v1/workers", RIGHT_READ, api_call, CALL_API_LIST_WORKERS, {{PARAM_END}}, .status = 200},
-    {"GET", "/api/v1/system", RIGHT_READ, api_call, CALL_API_SYSTEM, {{PARAM_END}}, .status = 200},
+    {"GET", "/api/v1/system", RIGHT_READ, api_system, CALL_API_SYSTEM, {{PARAM_END}}, .status = 200},
     {"GET", "/api/v1/doctor", RIGHT_READ, api_call, CALL_API_DOCTOR, {{PARAM_END}}, .status = 200},
     {"GET", "/api/v1/events", RIGHT_READ, api_events, .status = 200},
 };

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/admit.h"
+#include "http/disk.h"
 #include "http/enqueue_group.h"
 #include "http/exchange.h"
 #include "http/http_parts.h"
@@ -25,14 +26,13 @@
 #include "http/metrics.h"
 #include "http/route.h"
 #include "http/sse.h"
+#include "http/wakeup.h"
 
 #define TICK_MS     1000
 #define CONNECTIONS 4
 // What MHD keeps for a connection: the head of a request has to fit.
 #define CONNECTION_MEMORY (16 * 1024)
 #define TURNS_MAX         64
-// A body that is no stream has to be there within this time.
-#define BODY_MS 60000
 
 // ---- MHD's callbacks ----
 
@@ -102,6 +102,9 @@ static enum MHD_Result send_reply(struct exchange *exchange)
         return MHD_NO;
     }
     exchange->sent = true;
+    if (!exchange->endless) { // a client that takes it byte by byte would hold it for ever
+        exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
+    }
     return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
@@ -119,7 +122,7 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
         return MHD_NO;
     }
     exchange->visit->since_ms = 0;
-    exchange->visit->until_ms = clock_ms() + BODY_MS;
+    exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
     switch (admit(exchange, method)) {
     case ADMIT_CLOSE:
         if (exchange->response) {
@@ -136,15 +139,20 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
 static void take_data(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange_replied(exchange)) { // nobody wants it any more, and not for ever
+        exchange->discarded += *size;
+        // who sends a stream is to learn how far it went, however much is on the way
+        exchange->gone =
+            !exchange->data &&
+            exchange->discarded > (size_t)exchange->http->options.max_body + ADMIT_DISCARD_MAX;
         *size = 0;
         if (!exchange->visit->until_ms) {
-            exchange->visit->until_ms = clock_ms() + BODY_MS;
+            exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
         }
         return;
     }
     if (exchange->data) {
         *size -= exchange->data(exchange, data, *size);
-        if (*size > 0 && !exchange_replied(exchange)) {
+        if ((*size > 0 || exchange->busy) && !exchange_replied(exchange)) {
             exchange_suspend(exchange);
         }
         return;
@@ -263,7 +271,7 @@ static void on_tick(uv_timer_t *timer)
 
 // ---- the end ----
 
-static void on_db_closed(void *arg)
+static void on_all_closed(void *arg)
 {
     struct http *http = arg;
     void (*ended)(void *arg) = http->ended;
@@ -278,6 +286,17 @@ static void on_db_closed(void *arg)
     free(http);
     if (ended) {
         ended(ended_arg);
+    }
+}
+
+static void on_db_closed(void *arg)
+{
+    struct http *http = arg;
+
+    if (http->wakeup) {
+        wakeup_close(http->wakeup, on_all_closed, http);
+    } else {
+        on_all_closed(http);
     }
 }
 
@@ -296,10 +315,8 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_all(struct http *http)
 {
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&http->poll,
-        (uv_handle_t *)&http->prepare,
-        (uv_handle_t *)&http->timer,
-        (uv_handle_t *)&http->soon,
+        (uv_handle_t *)&http->poll, (uv_handle_t *)&http->prepare, (uv_handle_t *)&http->timer,
+        (uv_handle_t *)&http->soon, (uv_handle_t *)&http->linger,
     };
 
     uv_poll_stop(&http->poll);
@@ -413,7 +430,9 @@ static void join_loop(struct http *http)
     uv_prepare_init(http->loop, &http->prepare);
     uv_timer_init(http->loop, &http->timer);
     uv_timer_init(http->loop, &http->soon);
+    uv_timer_init(http->loop, &http->linger);
     http->poll.data = http->prepare.data = http->timer.data = http->soon.data = http;
+    http->linger.data = http;
     uv_poll_start(&http->poll, UV_READABLE, on_readable);
     uv_prepare_start(&http->prepare, on_prepare);
     uv_timer_start(&http->timer, on_tick, TICK_MS, TICK_MS);
@@ -431,9 +450,10 @@ static int open_parts(struct http *http, struct mr_error *err)
 
     http->group = enqueue_group_new(http);
     http->long_poll = long_poll_new(http);
+    http->wakeup = wakeup_new(http->options.dsn, http->options.pooler, http->loop);
     http->sse = sse_new(http);
     http->metrics = metrics_new(http);
-    if (!http->group || !http->long_poll || !http->sse || !http->metrics) {
+    if (!http->group || !http->long_poll || !http->wakeup || !http->sse || !http->metrics) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     return database_new(&options, http->loop, &http->db, err);
@@ -491,6 +511,7 @@ int http_new(const struct http_options *options, const struct http_hooks *hooks,
         return code;
     }
     log_listening(http);
+    disk_check_path(http);
     *ret = http;
     return 0;
 }
@@ -519,5 +540,6 @@ bool http_apply(struct http *http, const struct http_options *options)
                old->idle_ms == options->idle_ms;
 
     http->options = *options;
+    disk_check_path(http);
     return all;
 }

@@ -16,13 +16,22 @@
 
 #define BLOCK_SIZE (16 * 1024)
 #define EVENT_MAX  (16 * 1024 * 1024)
+// How long a page waits before it listens again.
+#define FIRST_EVENT "retry: 2000\n\n"
+
+// One text for all who listen: ten thousand copies of a long one would be too much.
+struct event {
+    int holders;
+    size_t size;
+    char data[];
+};
 
 struct listener {
     struct sse *sse;
     struct exchange *exchange;
-    struct buf out; // what is to be sent
-    size_t sent;    // of it
-    bool idle;      // suspended: everything was sent
+    struct event *event; // what is to be sent; NULL: nothing
+    size_t sent;         // of it
+    bool idle;           // suspended: everything was sent
     struct listener *next, *prev;
 };
 
@@ -34,6 +43,28 @@ struct sse {
     bool asking;
     bool stopping;
 };
+
+// ---- events that are held ----
+
+// Held by whoever makes it. NULL without memory.
+static struct event *event_new(const char *data, size_t size)
+{
+    struct event *event = malloc(sizeof(*event) + size);
+
+    if (event) {
+        event->holders = 1;
+        event->size = size;
+        memcpy(event->data, data, size);
+    }
+    return event;
+}
+
+static void event_drop(struct event *event)
+{
+    if (event && --event->holders == 0) {
+        free(event);
+    }
+}
 
 // ---- listeners ----
 
@@ -49,7 +80,7 @@ static void wake(struct listener *listener)
 static ssize_t on_read(void *arg, uint64_t position, char *data, size_t max)
 {
     struct listener *listener = arg;
-    size_t left = listener->out.len - listener->sent;
+    size_t left = listener->event ? listener->event->size - listener->sent : 0;
     size_t size = left < max ? left : max;
 
     (void)position;
@@ -65,8 +96,12 @@ static ssize_t on_read(void *arg, uint64_t position, char *data, size_t max)
         exchange_watch(listener->exchange, listener->exchange->left);
         return 0;
     }
-    memcpy(data, listener->out.data + listener->sent, size);
+    memcpy(data, listener->event->data + listener->sent, size);
     listener->sent += size;
+    if (size == left) {
+        event_drop(listener->event);
+        listener->event = NULL;
+    }
     return (ssize_t)size;
 }
 
@@ -86,22 +121,32 @@ static void on_ended(struct exchange *exchange, bool delivered)
         listener->next->prev = listener->prev;
     }
     sse->count--;
-    buf_done(&listener->out);
+    event_drop(listener->event);
     free(listener);
 }
 
 // ---- events ----
 
+static void listener_give(struct listener *listener, struct event *event)
+{
+    event->holders++;
+    listener->event = event;
+    listener->sent = 0;
+}
+
 static void send_event(struct sse *sse, const char *data, size_t size)
 {
-    for (struct listener *listener = sse->listeners, *next; listener; listener = next) {
+    struct event *event = event_new(data, size);
+
+    for (struct listener *listener = event ? sse->listeners : NULL, *next; listener;
+         listener = next) {
         next = listener->next;
-        if (listener->sent == listener->out.len) {
-            listener->out.len = listener->sent = 0;
-            buf_add(&listener->out, data, size);
+        if (!listener->event) {
+            listener_give(listener, event);
             wake(listener);
         }
     }
+    event_drop(event);
 }
 
 // The text of jsonb has no line breaks: it is one line of data.
@@ -201,8 +246,7 @@ static struct listener *listener_new(struct exchange *exchange)
     }
     listener->sse = sse;
     listener->exchange = exchange;
-    buf_init(&listener->out, EVENT_MAX);
-    buf_puts(&listener->out, "retry: 2000\n\n");
+    listener->event = event_new(FIRST_EVENT, strlen(FIRST_EVENT));
     listener->next = sse->listeners;
     if (sse->listeners) {
         sse->listeners->prev = listener;
@@ -229,6 +273,7 @@ void api_events(struct exchange *exchange)
         reply_headers(response, "text/event-stream", NULL);
     }
     exchange->gone = !response;
+    exchange->endless = true;
     start_ticking(exchange->http->sse);
     exchange_reply_with(exchange, 200, response);
 }

@@ -10,9 +10,9 @@
 #include "base/str.h"
 
 const char *const tally_outcome_names[TALLY_OUTCOMES] = {
-    [TALLY_ENQUEUED] = "enqueued",
-    [TALLY_COMPLETED] = "completed",
-    [TALLY_FAILED] = "failed",
+    [TALLY_ENQUEUED] = "enqueued",   [TALLY_COMPLETED] = "completed", [TALLY_FAILED] = "failed",
+    [TALLY_RETRIED] = "retried",     [TALLY_DEAD] = "dead",           [TALLY_RESCUED] = "rescued",
+    [TALLY_CANCELLED] = "cancelled",
 };
 
 const double tally_bounds[TALLY_BUCKETS - 1] = {0.005, 0.01, 0.025, 0.1, 0.25, 1,

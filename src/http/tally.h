@@ -17,7 +17,11 @@
 enum tally_outcome {
     TALLY_ENQUEUED,
     TALLY_COMPLETED,
-    TALLY_FAILED,
+    TALLY_FAILED, // once for each attempt; it is retried or dead besides
+    TALLY_RETRIED,
+    TALLY_DEAD,
+    TALLY_RESCUED, // the lease was lost while it ran
+    TALLY_CANCELLED,
     TALLY_OUTCOMES,
 };
 

@@ -64,6 +64,54 @@ ready_is()
     grep -q '^millrace_reconnects_total [1-9]' <<<"$body"
 }
 
+# Whether somebody waits for a lock on the table of jobs.
+blocked()
+{
+    [ "$(sql "select count(*) from pg_locks where relation in ('millrace.job'::regclass) and not granted")" -ge 1 ]
+}
+
+@test "a stream whose client is cut off while a chunk is under way: the daemon goes on, the chunk stays" {
+    fresh_db
+    api_up
+    post /api/v1/jobs '{"kind": "first", "queue": "q"}' # so that the queue is there
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    psql -X -q <"$BATS_TEST_TMPDIR/in" >"$BATS_TEST_TMPDIR/out" 3>&- &
+    local holder=$!
+    exec 7>"$BATS_TEST_TMPDIR/in"
+    echo "begin; lock table millrace.job in exclusive mode; select 'locked';" >&7
+    wait_until 10 grep -q locked "$BATS_TEST_TMPDIR/out"
+    # a chunk ends with its thousandth job, and nothing follows: the client leaves while it is under way
+    python3 "$MR_ROOT/tests/fault/api_cut.py" "${api##*:}" 1000 5 "$BATS_TEST_TMPDIR/sent" 3>&- 7>&- &
+    local client=$!
+    wait_until 20 blocked
+    wait_until 20 test -e "$BATS_TEST_TMPDIR/sent"
+    wait "$client"
+    api GET /healthz
+    says 200
+    echo 'commit;' >&7
+    exec 7>&-
+    wait "$holder"
+    wait_until 20 jobs_are q available 5001
+    post /api/v1/jobs '{"kind": "last", "queue": "q"}'
+    says 201
+    signal api TERM
+    ended api
+    [ "$status" -eq 0 ]
+    drop_db
+}
+
+@test "the database goes away in the middle of everything: each gets one answer, nothing is done twice" {
+    private_server own
+    "$MR_BIN" migrate
+    api_up
+    python3 "$MR_ROOT/tests/fault/api_outage.py" "$api" "$MR_ROOT/tools/pgserver" "$MR_SERVER"
+    # what was said to be enqueued is there, and no more than was sent
+    wait_until 30 ready_is 200
+    signal api TERM
+    ended api
+    [ "$status" -eq 0 ]
+}
+
 @test "SIGTERM: who waits gets an empty answer, who listens an end, what was taken is kept" {
     fresh_db
     api_up

@@ -57,6 +57,118 @@ metric_is()
     fi
 }
 
+@test "metrics: every outcome of jobs that workers ran" {
+    cat >job.sh <<'END'
+#!/bin/sh
+read -r job
+case $job in
+*final*) exit 64 ;;
+*again*) exit 1 ;;
+*slow*) exec sleep 60 ;;
+esac
+END
+    chmod +x job.sh
+    sql "select millrace.set_retry('again', 2, '10 ms', 1, '10 ms', 0)" >/dev/null
+    api_more='worker w { queue = "q"  run = "./job.sh"  lease = "2s"  concurrency = 4  breaker { failures = 0 } }'
+    api_up
+    post /api/v1/jobs '[{"kind": "good", "queue": "q"}, {"kind": "final", "queue": "q"}, {"kind": "again", "queue": "q"}]'
+    says 201
+    wait_until 20 metric_is 'millrace_jobs_total{queue="q",kind="good",outcome="completed"} 1'
+    wait_until 20 metric_is 'millrace_jobs_total{queue="q",kind="final",outcome="dead"} 1'
+    wait_until 20 metric_is 'millrace_jobs_total{queue="q",kind="again",outcome="dead"} 1'
+    metric_is 'millrace_jobs_total{queue="q",kind="again",outcome="failed"} 2'
+    metric_is 'millrace_jobs_total{queue="q",kind="again",outcome="retried"} 1'
+    run ! metric_is 'millrace_jobs_total{queue="q",kind="final",outcome="retried"}'
+    # one that is stopped while it runs
+    post /api/v1/jobs '{"kind": "slow", "queue": "q"}'
+    local id
+    id=$(jq .id <<<"$body")
+    wait_until 20 jobs_are q running 1
+    api DELETE "/api/v1/jobs/$id"
+    says 200
+    wait_until 20 metric_is 'millrace_jobs_total{queue="q",kind="slow",outcome="cancelled"} 1'
+    # one that another has rescued while the daemon slept
+    post /api/v1/jobs '{"kind": "slow", "queue": "q"}'
+    wait_until 20 jobs_are q running 1
+    signal api STOP
+    wait_until 20 rescued
+    signal api CONT
+    wait_until 20 metric_is 'millrace_jobs_total{queue="q",kind="slow",outcome="rescued"} 1'
+}
+
+rescued()
+{
+    [ "$(sql "select sum(done) from millrace.maintain() where duty = 'rescue'")" -ge 1 ]
+}
+
+# The free share of the file system of $1, as df has it.
+free_ratio()
+{
+    stat -f -c '%a %b' "$1" | awk '{ print $1 / $2 }'
+}
+
+# Whether the metric is near the share of the file system of $1.
+disk_is()
+{
+    api GET /metrics
+    awk -v free="$(free_ratio "$1")" '$1 == "millrace_disk_free_ratio" { found = $2 } END { exit !(found != "" && found - free < 0.02 && free - found < 0.02) }' <<<"$body"
+}
+
+@test "the disk: known of a server on this host, in metrics and on the page of the system" {
+    local data
+    data=$(sql 'show data_directory')
+    api_up
+    wait_until 10 disk_is "$data"
+    api GET /api/v1/system
+    says 200 .disk.path "\"$data\""
+    jq -e '.disk | .bytes > 0 and .free_bytes >= 0 and .free_bytes <= .bytes and ((.free_bytes / .bytes) - .free_ratio | fabs) < 0.001' <<<"$body"
+    jq -e '.segments | length >= 1' <<<"$body"
+    # an unknown name in the query is refused as everywhere
+    api GET '/api/v1/system?x=1'
+    says 400
+}
+
+@test "the disk: of a path that the configuration names, of none that is not there" {
+    mkdir -p "$BATS_TEST_TMPDIR/disk"
+    api_up "disk_path = \"/dev/shm\""
+    wait_until 10 disk_is /dev/shm
+    api GET /api/v1/system
+    says 200 .disk.path '"/dev/shm"'
+    sed -i 's|/dev/shm|/nowhere/at/all|' "$api_conf"
+    signal api HUP
+    wait_until 10 logged api 'http.disk_path.*No such file'
+    sleep 1.1 # what was asked a moment ago is not asked again
+    api GET /metrics
+    run ! grep -q '^millrace_disk_free_ratio ' <<<"$body"
+    api GET /api/v1/system
+    says 200 .disk '{}'
+    api_write_conf 'disk_path = ""'
+    run "$MR_BIN" serve -c "$api_conf"
+    [ "$status" -eq 1 ]
+    [[ $output == *'"disk_path" is empty'* ]]
+}
+
+@test "the disk: over the loopback, and not to a user who may not know where the data is" {
+    private_server own --listen
+    "$MR_BIN" migrate
+    local data
+    data=$(sql 'show data_directory')
+    sql 'create role plain login' && sql 'grant millrace_admin to plain' && sql "alter role plain password '$PGPASSWORD'"
+    MILLRACE_DSN="host=127.0.0.1 port=$PGPORT user=$PGUSER dbname=postgres" api_up
+    wait_until 10 disk_is "$data"
+    end_daemons
+    MILLRACE_DSN="host=127.0.0.1 port=$PGPORT user=plain dbname=postgres" api_up
+    api GET /metrics
+    says 200
+    grep -q '^millrace_database_up 1' <<<"$body"
+    run ! grep -q '^millrace_disk_free_ratio ' <<<"$body"
+    api GET /api/v1/system
+    says 200 .disk '{}'
+    end_daemons
+    remove_private_server
+    fresh_db
+}
+
 @test "a breaker that opens makes the daemon not ready" {
     printf '#!/bin/sh\nexit 1\n' >job.sh
     chmod +x job.sh

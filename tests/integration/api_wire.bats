@@ -23,7 +23,7 @@ teardown()
 
 wire()
 {
-    python3 "$MR_ROOT/tests/integration/api/wire.py" "${api##*:}" "$1"
+    python3 "$MR_ROOT/tests/integration/api/wire.py" "${api##*:}" "$@"
 }
 
 @test "requests with two ends are refused, and what follows is not read" {
@@ -44,6 +44,28 @@ wire()
     api_up
     wire bodies
     wire pipelined
+}
+
+@test "what is far too large, and a crowd: memory stays flat" {
+    api_up
+    wire huge "$(measured)"
+    wire crowd "$(measured)"
+}
+
+# The daemon, for whoever looks at its memory; 0 with a sanitizer, which keeps what was freed.
+measured()
+{
+    if ldd "$MR_BIN" | grep -q libasan; then
+        echo 0
+    else
+        pid_of api
+    fi
+}
+
+@test "an event that is long, to many: one text for all of them" {
+    sql "select count(millrace.set_queue('queue ' || n, '{}')) from generate_series(1, 200) n" >/dev/null
+    api_up
+    wire events "$(measured)"
 }
 
 @test "what is too large or too slow" {

@@ -324,7 +324,7 @@ select is((select s #> '{maintain,last_at}' from t.system), to_jsonb(t.at('3 hou
 select is((select array_agg(d ->> 'duty') from t.system, jsonb_array_elements(s -> 'maintain' -> 'duties') d), (select array_agg(m.duty order by m.duty) from millrace.maintain_at(t.at('3 hours 64 seconds')) m), 'all duties');
 select is((select d -> 'total' from jsonb_array_elements(millrace.system_at(t.at('3 hours 65 seconds')) #> '{maintain,duties}') d where d ->> 'duty' = 'retire'), '0', 'nothing was retired');
 select is((select array_agg(m.k order by m.k) from jsonb_object_keys(millrace.metrics_at(t.at('3 hours 65 seconds'))) m(k)),
-          '{at,database_bytes,maintain_seconds,pinned_segments,queues,removed_total,segments,xmin_age_seconds}', 'metrics have their keys');
+          '{at,data_directory,database_bytes,maintain_seconds,pinned_segments,queues,removed_total,segments,xmin_age_seconds}', 'metrics have their keys');
 select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'segments', '{"open": 1, "closed": 0, "sealed": 2, "leaving": 0, "free": 13}', 'segments by state');
 select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'pinned_segments', '{}', 'a segment that retention keeps is not pinned');
 select is(millrace.metrics_at(t.at('2 days')) -> 'pinned_segments' -> 'other', '2', 'one past it is, by the queues that need it');

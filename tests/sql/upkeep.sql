@@ -538,4 +538,27 @@ select is((select count(*) from millrace.maintain_at(t.at('451 days'))), 15::big
 rollback;
 select is(t.all_rows(), :'before', 'leaves nothing behind when it is rolled back');
 
+-- ---- jobs that went with their segments are counted ----
+select t.duty(t.at('460 days'), 'rotate')
+\gset
+call t.retire(t.at('462 days'), t.open_seg() - 1);
+select (millrace.metrics_at(t.at('462 days')) #>> '{removed_total,jobs}')::bigint as removed, (millrace.metrics_at(t.at('462 days')) #>> '{removed_total,segments}')::bigint as segments
+\gset
+select ok(:removed >= 2000, 'removed_total has the jobs of all that was retired');
+select t.put(t.at('463 days'), 'gone', 7)
+\gset
+select t.claim('gone', t.at('463 days'), 'gone', 7)
+\gset
+select millrace.complete_at(t.at('463 days'), t.lease('gone'), null, null)
+\gset
+select t.duty(t.at('464 days'), 'rotate')
+\gset
+call t.retire(t.at('466 days'), t.open_seg() - 1);
+select ok((millrace.metrics_at(t.at('466 days')) #>> '{removed_total,segments}')::bigint > :segments, 'one more segment is gone');
+select is((millrace.metrics_at(t.at('466 days')) #>> '{removed_total,jobs}')::bigint - :removed, 7::bigint, 'and the seven jobs in it');
+select is(millrace.round_jobs('{"jobs": 12, "until": 10}', 15), '{"jobs": 17, "until": 15}', 'what came since the last one counts');
+select is(millrace.round_jobs('{"jobs": 12, "until": 10}', 4), '{"jobs": 12, "until": 4}', 'a queue that was dropped takes nothing away');
+select is(millrace.round_jobs('{"jobs": 12, "until": 10}', null), '{"jobs": 12, "until": 10}', 'a round without a segment leaves it');
+select is(millrace.round_jobs(null, null), '{"jobs": 0, "until": 0}', 'nor has the first one any');
+
 select * from finish();

@@ -208,6 +208,153 @@ def case_slow():
         expect("silence", closed(s), True)
 
 
+    with connect() as s:
+        begun = time.time()
+        s.sendall(post("Content-Length: 1000\r\n", "{").encode())
+        s.settimeout(0.3)
+        ended = False
+        while not ended and time.time() - begun < 15:
+            try:
+                s.sendall(b" ")
+                ended = not s.recv(100)
+            except socket.timeout:
+                pass
+            except OSError:
+                ended = True
+        expect("a slow body", ended, True)
+    # a reply that is taken byte by byte: the rest is not kept for ever
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    s.connect(("127.0.0.1", port))
+    s.settimeout(20)
+    for _ in range(40):  # more than the system's own buffers take
+        s.sendall(f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode())
+    begun, taken = time.time(), 0
+    while time.time() - begun < 6:
+        taken += len(s.recv(16))
+        time.sleep(0.3)
+    rest = 0
+    try:
+        while part := s.recv(1 << 20):
+            rest += len(part)
+    except ConnectionResetError:
+        pass
+    size = len(ask(f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n")[2])
+    if taken + rest > 39 * size:
+        sys.exit(f"a slow reader got everything: {taken} + {rest} of {40 * size}")
+    s.close()
+
+
+def memory(pid):
+    if pid == 0:
+        return 0
+    with open(f"/proc/{pid}/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+def push(head, block, count):
+    """Sends until the other end has had enough; how many bytes it took, and the status it said, 0 for none."""
+    with connect() as s:
+        sent = 0
+        try:
+            s.sendall(head)
+            for _ in range(count):
+                s.sendall(block)
+                sent += len(block)
+        except OSError:
+            pass
+        return sent, answer(s)[0]
+
+
+def case_huge():
+    """wire.py PORT huge PID: what is far too large costs no memory, and is not read to its end."""
+    pid = int(sys.argv[3])
+    mega = b"x" * 1048576
+    # what it keeps for good is there before it is measured
+    ask(post("Content-Length: 12\r\n", '{"kind":"a"}'))
+    before = memory(pid)
+    sent, status = push(f"GET /healthz HTTP/1.1\r\n{HOST}X: ".encode(), mega, 10)
+    expect("a head of 10 MB", status, 400, 413, 431, 0)
+    if sent > 8 << 20:
+        sys.exit(f"{sent} bytes of a head were read")
+    sent, status = push(post("Content-Length: 1073741824\r\n").encode(), mega, 1024)
+    expect("a body of 1 GB", status, 413, 0)
+    if sent > 64 << 20:
+        sys.exit(f"{sent} bytes of a body that was refused were read")
+    sent, status = push(post("Transfer-Encoding: chunked\r\n").encode() + b"40000000\r\n", mega, 1024)
+    expect("a chunked body of 1 GB", status, 413, 0)
+    if sent > 128 << 20:
+        sys.exit(f"{sent} bytes of a chunked body were read")
+    line = post("Content-Length: 104857600\r\n").replace("application/json", "application/x-ndjson").encode()
+    sent, status = push(line, mega, 100)
+    expect("a line of 100 MB", status, 413)
+    grown = memory(pid) - before
+    if grown > 80 << 20:
+        sys.exit(f"the daemon has grown by {grown >> 20} MiB")
+    # a stream of any length: thirty chunks and more, and the memory of a few
+    before = memory(pid)
+    job = b'{"kind":"a","queue":"stream","args":"' + b"x" * 980 + b'"}\n'
+    with connect() as s:
+        s.settimeout(120)
+        s.sendall(post(f"Content-Length: {len(job) * 30000}\r\n").replace("application/json", "application/x-ndjson").encode())
+        for _ in range(300):
+            s.sendall(job * 100)
+        status, _, body = answer(s)
+    expect("a long stream", (status, body), (201, b'{"enqueued":30000}'))
+    grown = memory(pid) - before
+    if grown > 16 << 20:
+        sys.exit(f"a stream of 30 MB made the daemon grow by {grown >> 20} MiB")
+
+
+def case_crowd():
+    """wire.py PORT crowd PID: connections that do nothing, half of them closed on one side; whoever comes is answered."""
+    pid = int(sys.argv[3])
+    before, held = memory(pid), []
+    for n in range(2000):
+        s = connect()
+        if n % 2:
+            s.sendall(f"GET /healthz HTTP/1.1\r\n{HOST}\r\n".encode())
+        held.append(s)
+    for s in held[1::2]:
+        expect("one of many", answer(s)[0], 200)
+    grown = memory(pid) - before
+    if grown > 2000 * 40960:
+        sys.exit(f"{grown // 2000} bytes for each connection")
+    expect("one more", ask(f"GET /healthz HTTP/1.1\r\n{HOST}\r\n")[0], 200)
+    for s in held[::4]:
+        s.shutdown(socket.SHUT_WR)
+        expect("closed on one side", closed(s), True)
+    expect("and still", ask(f"GET /healthz HTTP/1.1\r\n{HOST}\r\n")[0], 200)
+
+
+def case_events():
+    """wire.py PORT events PID: 200 that listen to an overview of 200 queues, which is some 100 KB."""
+    pid = int(sys.argv[3])
+
+    def whole_event(s):
+        data = b""
+        while b"event: overview" not in data or b"\n\n" not in data[data.index(b"event: overview"):]:
+            data += s.recv(1 << 20)
+        return len(data)
+
+    def listen():
+        s = connect()
+        s.settimeout(60)
+        s.sendall(f"GET /api/v1/events HTTP/1.1\r\n{HOST}{TOKEN}\r\n".encode())
+        return s
+    with listen() as s:
+        size = whole_event(s)
+    if size < 60000:
+        sys.exit(f"an event of {size} bytes tests nothing")
+    before = memory(pid)
+    held = [listen() for _ in range(200)]
+    for s in held:
+        whole_event(s)
+    grown = memory(pid) - before
+    if grown > 200 * 65536:
+        sys.exit(f"{grown // 200} bytes for each that listens")
+
+
 def case_pipelined():
     """Several requests at once on one connection are answered in order."""
     with connect() as s:
@@ -221,6 +368,16 @@ def case_pipelined():
                 sys.exit("closed early")
             data += part
         expect("all enqueued", data.count(b"HTTP/1.1 201"), 5)
+    # behind a claim that waits, and one that listens: HEAD of the events has an end
+    with connect() as s:
+        body = '{"wait_ms":300}'
+        s.sendall((f"POST /api/v1/queues/nothing/claim HTTP/1.1\r\n{HOST}{TOKEN}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+                   f"HEAD /api/v1/events HTTP/1.1\r\n{HOST}{TOKEN}\r\nGET /healthz HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n").encode())
+        data = b""
+        while part := s.recv(65536):
+            data += part
+        expect("three answers", data.count(b"HTTP/1.1 200"), 3)
+        expect("in their order", data.index(b'"lease"') < data.index(b"text/event-stream") < data.index(b'"alive"'), True)
 
 
 globals()["case_" + sys.argv[2]]()
