@@ -15,8 +15,7 @@ static void read_all(const struct route *route, const struct target *target, str
         target->part_count > 0 ? target->parts[0] : "1",
         target->part_count > 1 ? target->parts[1] : "2",
     };
-    struct params params = {
-        .route = route, .variables = variables, .target = target, .body = body};
+    struct params params = {.route = route, .variables = variables, .target = target, .body = body};
     int64_t number = 0;
     struct mr_error err;
 

@@ -222,7 +222,7 @@ row_shows()
     close_terminal
     open_terminal 100 24 env NO_COLOR=1 "$MR_BIN" top
     shows deep
-    ! in_terminal capture-pane -p -e -t t | grep -q $'\033\\[[0-9;]*3[0-7]m'
+    [ "$(in_terminal capture-pane -p -e -t t | grep -c $'\033\\[[0-9;]*3[0-7]m')" -eq 0 ]
     # what is selected and what is bad can be told all the same
     press j
     wait_until 5 selected_is images
