@@ -527,7 +527,7 @@ begin
 end $do$;
 select t.all_rows() as before
 \gset
-select is((select array_agg(m.duty) from millrace.maintain_at(t.at('450 days')) m), array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'tick', 'compact', 'retire', 'clean'], 'maintain names its duties');
+select is((select array_agg(m.duty) from millrace.maintain_at(t.at('450 days')) m), array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'cache', 'tick', 'compact', 'retire', 'clean'], 'maintain names its duties');
 select is((select sum(m.done) from millrace.maintain_at(t.at('450 days')) m where m.duty <> 'count'), 0::numeric, 'a second round at the same time finds nothing to do');
 select is(t.all_rows(), :'before', 'and changes nothing');
 begin isolation level repeatable read;
