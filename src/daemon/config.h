@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/station.h"
-#include "handler/breaker.h"
+#include "base/breaker.h"
 #include "handler/handler.h"
 #include "http/http.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "client/worker.h"
-#include "handler/breaker.h"
+#include "base/breaker.h"
 #include "handler/handler.h"
 #include "http/tally.h"
 

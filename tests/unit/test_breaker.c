@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "handler/breaker.h"
+#include "base/breaker.h"
 
 static struct breaker opened(int64_t at_ms)
 {
