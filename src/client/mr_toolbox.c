@@ -111,7 +111,8 @@ int mr_cache_delete(mr_conn *conn, const char *key, int *ret_deleted, mr_error *
     if (!ops || check_text(key, "key", err)) {
         return MR_EUSAGE;
     }
-    return give_bool(ops->cache_delete(conn, key, &deleted, err), deleted, ret_deleted);
+    int code = ops->cache_delete(conn, key, &deleted, err);
+    return give_bool(code, deleted, ret_deleted);
 }
 
 int mr_cache_delete_like(mr_conn *conn, const char *pattern, int64_t *ret_deleted, mr_error *err)
@@ -200,7 +201,8 @@ int mr_try_lock(mr_conn *conn, const char *name, int *ret_locked, mr_error *err)
     if (!ops || check_text(name, "name", err) || check_session(conn, ops, err)) {
         return MR_EUSAGE;
     }
-    return give_bool(ops->try_lock(conn, name, &locked, err), locked, ret_locked);
+    int code = ops->try_lock(conn, name, &locked, err);
+    return give_bool(code, locked, ret_locked);
 }
 
 static int timed_out(const char *name, int64_t wait_ms, mr_error *err)
@@ -242,7 +244,8 @@ int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err)
     if (!ops || check_text(name, "name", err) || check_session(conn, ops, err)) {
         return MR_EUSAGE;
     }
-    return give_bool(ops->unlock(conn, name, &held, err), held, ret_held);
+    int code = ops->unlock(conn, name, &held, err);
+    return give_bool(code, held, ret_held);
 }
 
 int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
@@ -267,5 +270,6 @@ int mr_unlock_lease(mr_conn *conn, const char *name, const char *owner, int *ret
     if (!ops || check_text(name, "name", err) || check_text(owner, "owner", err)) {
         return MR_EUSAGE;
     }
-    return give_bool(ops->unlock_lease(conn, name, owner, &held, err), held, ret_held);
+    int code = ops->unlock_lease(conn, name, owner, &held, err);
+    return give_bool(code, held, ret_held);
 }
