@@ -311,9 +311,9 @@ int mr_cache_set(mr_conn *conn, const char *key, const char *value, int64_t ttl_
 // expired.
 int mr_cache_get(mr_conn *conn, const char *key, char **ret, mr_error *err);
 
-// The same for many keys, at most 10,000: ret has room for `count`, and each of them is freed by the
-// caller. A key that was given twice has its value at the first place. On failure nothing is to be
-// freed.
+// The same for many keys, at most 10,000: ret has room for `count`, and each of them is freed by
+// the caller. A key that was given twice has its value at the first place. On failure nothing is to
+// be freed.
 int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char **ret,
                       mr_error *err);
 
@@ -330,10 +330,10 @@ int mr_cache_stats(mr_conn *conn, int64_t *ret_total, int64_t *ret_valid, int64_
                    int64_t *ret_bytes, mr_error *err);
 
 // Spends `cost` events of a key if in the last per_ms no more than max_events were spent with them.
-// cost 0 only looks. *ret_allowed: whether it did. *ret_remaining: how many are left. *ret_resets_at_us,
-// in microseconds since 1970-01-01 UTC: when the oldest event leaves the window or, where it was
-// refused, when the same call would be allowed; 0: never. Any of them may be NULL. A call whose answer
-// was lost (MR_ECONNECT, MR_ETIMEOUT) may have spent.
+// cost 0 only looks. *ret_allowed: whether it did. *ret_remaining: how many are left.
+// *ret_resets_at_us, in microseconds since 1970-01-01 UTC: when the oldest event leaves the window
+// or, where it was refused, when the same call would be allowed; 0: never. Any of them may be NULL.
+// A call whose answer was lost (MR_ECONNECT, MR_ETIMEOUT) may have spent.
 int mr_rate_limit(mr_conn *conn, const char *key, int max_events, int64_t per_ms, int cost,
                   int *ret_allowed, int *ret_remaining, int64_t *ret_resets_at_us, mr_error *err);
 
@@ -351,8 +351,9 @@ int mr_try_lock(mr_conn *conn, const char *name, int *ret_locked, mr_error *err)
 int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err);
 
 // Takes the lock of a name for an owner, for ttl_ms; works behind a pooler, and belongs to no
-// connection. *ret_fence: its fencing number, larger than that of any holder before; 0: another owner
-// has it. Called by the owner who has it, it is renewed: ttl_ms counts from now on, the number stays.
+// connection. *ret_fence: its fencing number, larger than that of any holder before; 0: another
+// owner has it. Called by the owner who has it, it is renewed: ttl_ms counts from now on, the
+// number stays.
 int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
                   int64_t *ret_fence, mr_error *err);
 

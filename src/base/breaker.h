@@ -35,7 +35,7 @@ struct breaker {
     int64_t opened_at_ms;
     int64_t wait_ms;    // without jitter: how long it is open this time
     int64_t open_at_ms; // when the next probe may start
-    bool probing; // half open: the one probe is under way
+    bool probing;       // half open: the one probe is under way
 };
 
 void breaker_init(struct breaker *breaker, struct breaker_options options);

@@ -12,22 +12,35 @@
 enum { VALUE_SIZE = 32 };
 
 static const struct command_form get_form = {
-    "cache get", "KEY", 1, 1,
+    "cache get",
+    "KEY",
+    1,
+    1,
     "Prints the value of a key, JSON. Exit status 1 when it has none, or it has expired.",
     "millrace-cache(1)",
 };
 static const struct command_form set_form = {
-    "cache set", "KEY VALUE", 2, 2,
-    "Sets a key to a value, JSON, for a time, which has to be given.", "millrace-cache(1)",
+    "cache set",
+    "KEY VALUE",
+    2,
+    2,
+    "Sets a key to a value, JSON, for a time, which has to be given.",
+    "millrace-cache(1)",
 };
 static const struct command_form delete_form = {
-    "cache delete", "[KEY]", 0, 1,
+    "cache delete",
+    "[KEY]",
+    0,
+    1,
     "Deletes a key or, with --like, every key like a pattern: % stands for any text, _ for one\n"
     "character, a backslash takes their meaning away.",
     "millrace-cache(1)",
 };
 static const struct command_form stats_form = {
-    "cache stats", "", 0, 0,
+    "cache stats",
+    "",
+    0,
+    0,
     "Prints how many keys there are, how many have a value, how many have expired, and their\n"
     "bytes on disk; estimated where the cache is large.",
     "millrace-cache(1)",
@@ -144,8 +157,9 @@ static int cache_set(int argc, char **argv)
 static int check_delete(const char *key, const char *pattern, struct mr_error *err)
 {
     if (!key == !pattern) {
-        mr_error_set(err, MR_EUSAGE, key ? "cache delete: KEY and --like exclude each other"
-                                         : "cache delete: KEY is missing");
+        mr_error_set(err, MR_EUSAGE,
+                     key ? "cache delete: KEY and --like exclude each other"
+                         : "cache delete: KEY is missing");
         mr_error_hint(err, "Write `millrace cache delete KEY` or `millrace cache delete --like "
                            "PATTERN`.");
         return MR_EUSAGE;
@@ -153,15 +167,15 @@ static int check_delete(const char *key, const char *pattern, struct mr_error *e
     return 0;
 }
 
-static int delete(const struct command_shared *shared, const char *key, const char *pattern,
-                  struct mr_error *err)
+static int delete (const struct command_shared *shared, const char *key, const char *pattern,
+                   struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
     int code = check_delete(key, pattern, err);
 
     if (code == 0 && key) {
-        code = command_ask(shared->dsn, "select millrace.cache_delete($1)::int", 1, &key, &rows,
-                           err);
+        code =
+            command_ask(shared->dsn, "select millrace.cache_delete($1)::int", 1, &key, &rows, err);
     } else if (code == 0) {
         code = command_ask(shared->dsn, "select millrace.cache_delete_like($1)", 1, &pattern, &rows,
                            err);
@@ -243,11 +257,8 @@ static int cache_stats(int argc, char **argv)
 int cmd_cache(int argc, char **argv)
 {
     static const struct command_verb verbs[] = {
-        {"get", cache_get},
-        {"set", cache_set},
-        {"delete", cache_delete},
-        {"stats", cache_stats},
-        {NULL, NULL},
+        {"get", cache_get},     {"set", cache_set}, {"delete", cache_delete},
+        {"stats", cache_stats}, {NULL, NULL},
     };
 
     return command_group("cache", verbs, argc, argv);

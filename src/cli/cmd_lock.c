@@ -29,7 +29,7 @@ struct lock {
     int64_t ttl_ms;  // below 0: not given
     struct guarded guarded;
     struct lock_hold *hold;
-    bool told;   // to end, because the lock is lost
+    bool told;        // to end, because the lock is lost
     int64_t until_ms; // for the lock, while it is waited for
 };
 
@@ -170,8 +170,8 @@ static int run(struct lock *lock)
         return command_fail(&err);
     }
     lock->until_ms = lock->wait_ms < 0 ? INT64_MAX : clock_ms() + lock->wait_ms;
-    int status = lock_hold_new(&options, &lock->hold, &err) ? command_fail(&err)
-                                                             : wait_for_lock(lock);
+    int status =
+        lock_hold_new(&options, &lock->hold, &err) ? command_fail(&err) : wait_for_lock(lock);
     if (status == 0) {
         status = run_held(lock);
     }

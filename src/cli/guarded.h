@@ -20,11 +20,11 @@
 #include "base/err.h"
 
 struct guarded {
-    pid_t pid;      // 0: not started
-    bool group;     // it leads one
-    int keeper;     // a pipe: what reads from it kills the group when it ends without a word
+    pid_t pid;  // 0: not started
+    bool group; // it leads one
+    int keeper; // a pipe: what reads from it kills the group when it ends without a word
     pid_t keeper_pid;
-    int signals;    // a descriptor that is readable when a signal has come
+    int signals; // a descriptor that is readable when a signal has come
     sigset_t before;
     bool ended;
     int status; // as the shell has it

@@ -83,10 +83,9 @@ static int session_open(struct lock_hold *hold, struct mr_error *err)
     if (code) {
         return code;
     }
-    return session_ask(hold,
-                       hold->options.once ? "select millrace.try_lock($1)"
-                                          : "select millrace.lock($1)",
-                       hold->options.name, err);
+    return session_ask(
+        hold, hold->options.once ? "select millrace.try_lock($1)" : "select millrace.lock($1)",
+        hold->options.name, err);
 }
 
 // Reads what there is of the answer. *ret: it is complete.

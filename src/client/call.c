@@ -98,7 +98,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                           0, false, false},
     [CALL_RATE_LIMIT] = {"mr_rate_limit",
                          "select r.allowed, r.remaining,"
-                         " (extract(epoch from r.resets_at) * 1000000)::bigint"
+                         " (date_part('epoch', r.resets_at) * 1000000)::bigint"
                          " from millrace.rate_limit($1, $2::int, $3::interval, $4::int) r",
                          4, false, false},
     [CALL_TRY_LOCK] = {"mr_try_lock", "select millrace.try_lock($1)", 1, false, false},

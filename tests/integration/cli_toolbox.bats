@@ -3,6 +3,7 @@
 #
 # millrace cache and millrace lock: what they print, how they end, and who holds the lock after what.
 
+# shellcheck disable=SC2154  # stderr_lines is set by run
 bats_require_minimum_version 1.5.0
 load ../lib/server
 
@@ -70,7 +71,7 @@ gone()
     [[ ${stderr_lines[0]} == 'millrace: VALUE: '* ]]
     run -2 "$MR_BIN" cache delete
     run -2 "$MR_BIN" cache delete k --like k
-    run --separate-stderr -1 "$MR_BIN" cache delete --like 'k\'
+    run --separate-stderr -1 "$MR_BIN" cache delete --like "k\\"
     [ "${stderr_lines[0]}" = 'millrace: pattern ends with a lone backslash' ]
     run --separate-stderr -1 "$MR_BIN" cache set "$(printf '%16385s' x)" 1 --ttl 5s
     [[ ${stderr_lines[0]} == 'millrace: key is 16385 bytes long'* ]]
@@ -127,12 +128,13 @@ gone()
 
 @test "lock: killed with SIGKILL, it is free and the command is gone with all it has started" {
     "$MR_BIN" lock k -- sh -c 'sleep 300 & echo $! $$ >"$0.new"; mv "$0.new" "$0"; wait' "$BATS_TEST_TMPDIR/pids" 3>&- &
-    local holder=$! pid
+    local holder=$! pid pids
     wait_until 10 test -e "$BATS_TEST_TMPDIR/pids"
+    read -ra pids <"$BATS_TEST_TMPDIR/pids"
     lock_is_held k
     kill -KILL "$holder"
     wait_until 10 lock_is_free k
-    for pid in $(cat "$BATS_TEST_TMPDIR/pids"); do
+    for pid in "${pids[@]}"; do
         wait_until 10 gone "$pid"
     done
 }

@@ -148,11 +148,10 @@ static void it_backs_off(void **state)
     int64_t now_ms = 0;
 
     (void)state;
-    breaker_init(&breaker, (struct breaker_options){.failures = 1,
-                                                    .open_ms = 1000,
-                                                    .open_max_ms = 5000,
-                                                    .jitter = 0.4,
-                                                    .random = half});
+    breaker_init(
+        &breaker,
+        (struct breaker_options){
+            .failures = 1, .open_ms = 1000, .open_max_ms = 5000, .jitter = 0.4, .random = half});
     for (int turn = 0; turn < 2; turn++) {
         for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
             assert_true(breaker_failed(&breaker, now_ms));

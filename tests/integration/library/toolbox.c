@@ -143,9 +143,10 @@ static void lock_is_lost(void)
     int held = -1;
 
     CHECK_OK(mr_lock(conn, "lost", 0, &err));
-    session_run(session, "select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = "
-                         "'advisory' and l.objsubid = 1 and l.granted and l.classid::bigint << 32 | "
-                         "l.objid::bigint = millrace.lock_key('lost')");
+    session_run(session,
+                "select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = "
+                "'advisory' and l.objsubid = 1 and l.granted and l.classid::bigint << 32 | "
+                "l.objid::bigint = millrace.lock_key('lost')");
     session_await(session, "select millrace.try_lock('lost')", "t");
     CHECK_OK(mr_unlock(conn, "lost", &held, &err));
     CHECK_NUMBER(held, 0);
