@@ -85,4 +85,14 @@ select t.refused('select millrace.lock_lease(''n'', ''me'', ''1 s'')', '25000', 
 select t.refused('select millrace.unlock_lease(''n'', ''me'')', '25000', '^unlock_lease needs isolation level read committed');
 commit;
 select is(t.all_rows(), :'before', 'nothing of it wrote anything');
+
+-- ---- a copy that has lost its sequences ----
+select t.take('20 hours', 'copied', 'me') as copied \gset
+select millrace.cache_set_at(t.at('20 hours'), 'copied', '1', '1 day');
+select setval('millrace.fence_seq', 1), setval('millrace.lock_no', 1), setval('millrace.cache_no', 1) \g /dev/null
+update millrace.home set system_id = 1;
+select millrace.after_migrate() \g /dev/null
+select is(t.take('21 hours', 'copied', 'you') > :copied, true, 'numbers go on where they were');
+select millrace.cache_set_at(t.at('20 hours'), 'copied', '2', '1 day');
+select is(millrace.cache_get_at(t.at('20 hours'), 'copied'), '2', 'and what is set is found');
 select * from finish();
