@@ -20,10 +20,18 @@ begin
         ('millrace_reader',   'overview'), ('millrace_reader', 'history'), ('millrace_reader', 'list_jobs'), ('millrace_reader', 'list_dead'),
         ('millrace_reader',   'dead_groups'), ('millrace_reader', 'queue_story'), ('millrace_reader', 'system'), ('millrace_reader', 'metrics'),
         ('millrace_reader',   'list_schedules'), ('millrace_reader', 'list_batches'), ('millrace_reader', 'list_workers'),
+        ('millrace_reader',   'cache_stats'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_producer', 'enqueue_once'),
         ('millrace_producer', 'batch_begin'), ('millrace_producer', 'batch_add'), ('millrace_producer', 'batch_seal'), ('millrace_producer', 'depend'),
+        -- the toolbox is for whoever writes an application, on either side of a queue
+        ('millrace_producer', 'cache_set'), ('millrace_producer', 'cache_get'), ('millrace_producer', 'cache_get_many'), ('millrace_producer', 'cache_delete'),
+        ('millrace_producer', 'cache_delete_like'), ('millrace_producer', 'rate_limit'), ('millrace_producer', 'lock'), ('millrace_producer', 'try_lock'),
+        ('millrace_producer', 'unlock'), ('millrace_producer', 'lock_guard'), ('millrace_producer', 'lock_lease'), ('millrace_producer', 'unlock_lease'),
+        ('millrace_worker',   'cache_set'), ('millrace_worker', 'cache_get'), ('millrace_worker', 'cache_get_many'), ('millrace_worker', 'cache_delete'),
+        ('millrace_worker',   'cache_delete_like'), ('millrace_worker', 'rate_limit'), ('millrace_worker', 'lock'), ('millrace_worker', 'try_lock'),
+        ('millrace_worker',   'unlock'), ('millrace_worker', 'lock_guard'), ('millrace_worker', 'lock_lease'), ('millrace_worker', 'unlock_lease'),
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'claim_json'), ('millrace_worker', 'complete'),
         ('millrace_worker',   'complete_many'),
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
@@ -31,6 +39,7 @@ begin
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
         ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'change_job'),
+        ('millrace_admin',    'set_cache'),
         ('millrace_admin',    'replay'), ('millrace_admin', 'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
         ('millrace_admin',    'schedule_disable'), ('millrace_admin', 'schedule_run'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')

@@ -298,6 +298,119 @@ int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err);
 int mr_wait(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
             char **ret_result, char **ret_failure, mr_error *err);
 
+// ---- toolbox ---------------------------------------------------------------------------
+//
+// Cache, rate limiter and locks, as the SQL functions of the same names. On a wrapped connection
+// they are part of the caller's transaction.
+
+// Sets a key to a JSON value for ttl_ms, which must be above 0. Keys have 1 to 16,384 bytes, values
+// at most 16 MiB.
+int mr_cache_set(mr_conn *conn, const char *key, const char *value, int64_t ttl_ms, mr_error *err);
+
+// *ret: the value, JSON, freed by the caller with mr_free(); NULL where there is none or it has
+// expired.
+int mr_cache_get(mr_conn *conn, const char *key, char **ret, mr_error *err);
+
+// The same for many keys, at most 10,000: ret has room for `count`, and each of them is freed by
+// the caller. A key that was given twice has its value at the first place. On failure nothing is to
+// be freed.
+int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char **ret,
+                      mr_error *err);
+
+// *ret_deleted, where not NULL: whether the key had a value.
+int mr_cache_delete(mr_conn *conn, const char *key, int *ret_deleted, mr_error *err);
+
+// Deletes all keys like a pattern: % is any text, _ one character, a backslash takes their meaning
+// away. *ret_deleted, where not NULL: how many had a value.
+int mr_cache_delete_like(mr_conn *conn, const char *pattern, int64_t *ret_deleted, mr_error *err);
+
+// How many keys there are, how many have a value, how many have expired and not been swept, and
+// their bytes on disk. Any of them may be NULL. Estimated where the cache is large.
+int mr_cache_stats(mr_conn *conn, int64_t *ret_total, int64_t *ret_valid, int64_t *ret_expired,
+                   int64_t *ret_bytes, mr_error *err);
+
+// Spends `cost` events of a key if in the last per_ms no more than max_events were spent with them.
+// cost 0 only looks. *ret_allowed: whether it did. *ret_remaining: how many are left.
+// *ret_resets_at_us, in microseconds since 1970-01-01 UTC: when the oldest event leaves the window
+// or, where it was refused, when the same call would be allowed; 0: never. Any of them may be NULL.
+// A call whose answer was lost (MR_ECONNECT, MR_ETIMEOUT) may have spent.
+int mr_rate_limit(mr_conn *conn, const char *key, int max_events, int64_t per_ms, int cost,
+                  int *ret_allowed, int *ret_remaining, int64_t *ret_resets_at_us, mr_error *err);
+
+// Takes the lock of a name for this connection, asking again after pauses that grow from 10 to 500
+// ms, at most wait_ms; 0: tries once. MR_ELOCK: another has it. It is held until mr_unlock() or the
+// end of the connection: one that breaks has lost it, though a later call connects again, and
+// mr_unlock() says so. A connection that has it may take it again and gives it back as often. Not
+// with the option `pooler` (MR_EUSAGE).
+int mr_lock(mr_conn *conn, const char *name, int64_t wait_ms, mr_error *err);
+
+// The same without waiting. *ret_locked, where not NULL: whether it has it now.
+int mr_try_lock(mr_conn *conn, const char *name, int *ret_locked, mr_error *err);
+
+// Gives it back. *ret_held, where not NULL: whether this connection had it until now.
+int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err);
+
+// Takes the lock of a name for an owner, for ttl_ms; works behind a pooler, and belongs to no
+// connection. *ret_fence: its fencing number, larger than that of any holder before; 0: another
+// owner has it. Called by the owner who has it, it is renewed: ttl_ms counts from now on, the
+// number stays.
+int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
+                  int64_t *ret_fence, mr_error *err);
+
+// Gives it back. *ret_held, where not NULL: whether the owner had it until now.
+int mr_unlock_lease(mr_conn *conn, const char *name, const char *owner, int *ret_held,
+                    mr_error *err);
+
+// ---- circuit breaker -------------------------------------------------------------------
+//
+// For calls to something that may be down: after so many failures in a row nothing is tried for a
+// while, then one probe decides. In the memory of this process; a breaker may be used by many
+// threads at once.
+//
+//   closed --failures in a row--> open --open_ms--> half open --probe good--> closed
+//                                  ^                    |
+//                                  +----probe failed----+
+
+typedef struct mr_breaker mr_breaker;
+
+enum mr_breaker_status {
+    MR_BREAKER_CLOSED,
+    MR_BREAKER_OPEN,
+    MR_BREAKER_HALF_OPEN,
+};
+
+typedef struct mr_breaker_options {
+    size_t size;
+    int failures;        // in a row that open it; 0: 5
+    int64_t open_ms;     // until the first probe; 0: 30 s
+    int64_t open_max_ms; // each probe that fails doubles the wait, up to this; 0: it stays the same
+    double jitter;       // a random share of the wait on top of it, 0 to 1; 0
+} mr_breaker_options;
+
+#define MR_BREAKER_OPTIONS_INIT                \
+    {                                          \
+        sizeof(mr_breaker_options), 0, 0, 0, 0 \
+    }
+
+// A closed breaker. `options` may be NULL. Freed with mr_breaker_free().
+int mr_breaker_new(const mr_breaker_options *options, mr_breaker **ret, mr_error *err);
+
+// Not 0: go on, and say with one of the following three what came of it. While it is half open one
+// caller is let through until its outcome is known.
+int mr_breaker_allows(mr_breaker *breaker);
+void mr_breaker_good(mr_breaker *breaker);
+void mr_breaker_failed(mr_breaker *breaker);
+// It says nothing about the other side, such as a call that was given up before it was made.
+void mr_breaker_neutral(mr_breaker *breaker);
+
+enum mr_breaker_status mr_breaker_status(mr_breaker *breaker);
+// How long until a probe is let through; 0 unless it is open.
+int64_t mr_breaker_retry_in_ms(mr_breaker *breaker);
+// NULL is fine. Not while another thread uses it.
+void mr_breaker_free(mr_breaker *breaker);
+
+// ---- memory ----------------------------------------------------------------------------
+
 // Frees what a call allocated for the caller. NULL is fine.
 void mr_free(void *memory);
 

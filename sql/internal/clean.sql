@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
--- parked leases that ended, of old figures, rounds of upkeep and of fair queues, starts and keys of enqueue_once; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
+-- parked leases that ended, of old figures, rounds of upkeep and of fair queues, starts and keys of enqueue_once, of what the toolbox has no use for any more; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
 -- may be stuck.
 create or replace function millrace.clean(p_now timestamptz)
 returns bigint
@@ -9,6 +9,8 @@ as $$
 declare
   v_leaf record;
   v_gone boolean;
+  v_class text;
+  v_span interval;
   v_n    bigint := millrace.unpark(p_now) + millrace.marks_forget(p_now) + millrace.unique_forget(p_now) + millrace.batches_forget(p_now)
                    + millrace.depends_forget(p_now) + millrace.turns_forget(p_now)
                    + coalesce((select sum(millrace.tenants_follow(q.queue_id)) from millrace.queue q where q.has_tenants), 0)::bigint;
@@ -20,7 +22,7 @@ begin
       join pg_class p on p.oid = i.inhparent
      where p.relnamespace = 'millrace'::regnamespace
        and p.relkind = 'p'
-       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round') or c.relname in ('job_parked', 'claim_parked'))
+       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'spent_hour', 'spent_day', 'spent_month') or c.relname in ('job_parked', 'claim_parked'))
        and pg_table_size(c.oid) > 65536
   loop
     case v_leaf.parent
@@ -43,18 +45,24 @@ begin
                                              'started_' || millrace.started_slot(p_now + interval '12 hours', '1 day'));
         execute format('select not exists (select from millrace.%I where started_at >= $1)', v_leaf.relname) into v_gone
           using p_now - case when v_leaf.relname < 'started_4' then interval '1 hour' else interval '1 day' end;
+      when 'spent_hour', 'spent_day', 'spent_month' then      -- the same
+        v_class := substr(v_leaf.parent, 7);
+        v_span := case v_class when 'hour' then interval '1 hour' when 'day' then interval '1 day' else interval '31 days' end;
+        continue when v_leaf.relname <> format('%s_%s', v_leaf.parent, millrace.spent_slot(v_class, p_now + v_span));
+        execute format('select not exists (select from millrace.%I where spent_at >= $1)', v_leaf.relname) into v_gone using p_now - v_span;
       else
         execute format('select not exists (select from millrace.%I)', v_leaf.relname) into v_gone;
     end case;
     continue when not v_gone;
     -- A reader such as pg_dump holds them all: one short wait tells.
-    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round'), '5ms');
+    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'spent_hour', 'spent_day', 'spent_month'), '5ms');
     v_n := v_n + 1;
   end loop;
   delete from millrace.lane a
    using millrace.lane b
    where a.lane = b.lane
      and a.ctid > b.ctid;
+  v_n := v_n + millrace.locks_clean(p_now) + millrace.cache_clean();
   perform setval('millrace.clean_clock', millrace.epoch_ms(p_now));
   return v_n;
 end $$;

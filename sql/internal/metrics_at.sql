@@ -21,7 +21,8 @@ begin
     'maintain_seconds', (select coalesce(jsonb_object_agg(d.key, (d.value ->> 'ms')::double precision / 1000), '{}') from jsonb_each(v_rounds) d),
     'removed_total', jsonb_build_object('segments', coalesce((v_rounds -> 'retire' ->> 'total')::bigint, 0),
                                         'jobs', coalesce((v_rounds -> 'retire' ->> 'jobs')::bigint, 0),
-                                        'dead_letters', coalesce((v_rounds -> 'dead' ->> 'total')::bigint, 0)));
+                                        'dead_letters', coalesce((v_rounds -> 'dead' ->> 'total')::bigint, 0),
+                                        'cache_keys', coalesce((v_rounds -> 'cache' ->> 'total')::bigint, 0)));
 end $$;
 
 -- The state of each of the sixteen places of the ring.

@@ -22,6 +22,11 @@ begin
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1)));
   perform setval('millrace.batch_seq', greatest((select max(b.batch_id) from millrace.batch b), pg_sequence_last_value('millrace.batch_seq'::regclass), 1));
+  perform setval('millrace.cache_no', greatest((select max(c.entry_no) from millrace.cache_0 c), (select max(c.entry_no) from millrace.cache_1 c), pg_sequence_last_value('millrace.cache_no'::regclass), 1)),
+          setval('millrace.lock_no', greatest((select max(h.lock_no) from millrace.lock_held h), pg_sequence_last_value('millrace.lock_no'::regclass), 1)),
+          setval('millrace.fence_seq', greatest((select max(h.fence) from millrace.lock_held h), pg_sequence_last_value('millrace.fence_seq'::regclass), 1)),
+          setval('millrace.cache_clock', 0), setval('millrace.cache_turned', 0);
+  delete from millrace.cache_pass;      -- it speaks of a turn that the sequence may not be at
   -- A row was delivered when its lane's cursor has passed it; all that is compared comes from the dump, so it is of one history.
   create temporary table millrace_rehome on commit drop as
   select j.*, coalesce(m.letter, f.letter) as letter, f.holder, f.claimed_at, coalesce(m.made_at, f.finished_at) as finished_at, m.mark_text, m.asked,

@@ -94,12 +94,14 @@ const char *command_nearest(const PGresult *rows, const char *typed);
 int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error *err);
 
 command_fn cmd_bench;
+command_fn cmd_cache;
 command_fn cmd_cancel;
 command_fn cmd_cron;
 command_fn cmd_dead;
 command_fn cmd_doctor;
 command_fn cmd_enqueue;
 command_fn cmd_job;
+command_fn cmd_lock;
 command_fn cmd_migrate;
 command_fn cmd_pause;
 command_fn cmd_queue;

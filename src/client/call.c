@@ -84,6 +84,32 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_OUTCOME] = {"mr_outcome",
                       "select o.status, o.result, o.failure from millrace.outcome($1::bigint) o", 1,
                       false, false},
+    [CALL_CACHE_SET] = {"mr_cache_set", "select millrace.cache_set($1, $2::jsonb, $3::interval)", 3,
+                        false, false},
+    [CALL_CACHE_GET] = {"mr_cache_get", "select millrace.cache_get($1)", 1, false, false},
+    [CALL_CACHE_GET_MANY] = {"mr_cache_get_many",
+                             "select e.key, e.value from millrace.cache_get_many($1::text[]) e", 1,
+                             false, false},
+    [CALL_CACHE_DELETE] = {"mr_cache_delete", "select millrace.cache_delete($1)", 1, false, false},
+    [CALL_CACHE_DELETE_LIKE] = {"mr_cache_delete_like", "select millrace.cache_delete_like($1)", 1,
+                                false, false},
+    [CALL_CACHE_STATS] = {"mr_cache_stats",
+                          "select s.total, s.valid, s.expired, s.bytes from millrace.cache_stats()"
+                          " s",
+                          0, false, false},
+    [CALL_RATE_LIMIT] = {"mr_rate_limit",
+                         "select r.allowed, r.remaining,"
+                         " (date_part('epoch', r.resets_at) * 1000000)::bigint"
+                         " from millrace.rate_limit($1, $2::int, $3::interval, $4::int) r",
+                         4, false, false},
+    [CALL_TRY_LOCK] = {"mr_try_lock", "select millrace.try_lock($1)", 1, false, false},
+    [CALL_UNLOCK] = {"mr_unlock", "select millrace.unlock($1)", 1, false, false},
+    [CALL_LOCK_GUARD] = {"mr_lock_guard", "select millrace.lock_guard($1::interval)", 1, false,
+                         false},
+    [CALL_LOCK_LEASE] = {"mr_lock_lease", "select millrace.lock_lease($1, $2, $3::interval)", 3,
+                         false, false},
+    [CALL_UNLOCK_LEASE] = {"mr_unlock_lease", "select millrace.unlock_lease($1, $2)", 2, false,
+                           false},
     [CALL_API_ENQUEUE_ONCE] =
         {"mr_api_enqueue_once",
          "select case when $3::boolean then jsonb_build_object('id', e -> 'ids' -> 0)"

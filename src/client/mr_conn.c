@@ -32,6 +32,8 @@ struct reply_list {
 struct mr_conn {
     struct wire *wire; // or
     PGconn *wrapped;   // the caller's
+    const struct toolbox_ops *toolbox;
+    bool pooler;
     int64_t timeout_ms;
     int64_t full_wait_ms;
     struct reply_list pending;  // in the order of sending, which is that of answering
@@ -347,6 +349,16 @@ bool mr__conn_is_wrapped(const mr_conn *conn)
     return conn->wrapped != NULL;
 }
 
+bool mr__conn_has_session(const mr_conn *conn)
+{
+    return !conn->pooler;
+}
+
+const struct toolbox_ops *mr__conn_toolbox(const mr_conn *conn)
+{
+    return conn->toolbox;
+}
+
 // ---- without waiting ----
 
 int mr_fd(const mr_conn *conn)
@@ -376,6 +388,7 @@ static mr_conn *conn_new(void)
     mr_conn *conn = calloc(1, sizeof(*conn));
 
     if (conn) {
+        conn->toolbox = &toolbox_pg;
         conn->timeout_ms = TIMEOUT_DEFAULT_MS;
         conn->pending.end = &conn->pending.first;
         conn->answered.end = &conn->answered.first;
@@ -448,6 +461,7 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
         conn->timeout_ms = options.timeout_ms;
     }
     conn->full_wait_ms = options.full_wait_ms;
+    conn->pooler = options.pooler != 0;
     if ((code = open_wire(conn, &options, err))) {
         mr_conn_free(conn);
         return code;

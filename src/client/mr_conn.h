@@ -13,6 +13,7 @@
 
 #include "client/call.h"
 #include "client/mr_reply.h"
+#include "client/toolbox.h"
 
 // Sends the call, waits, and gives its reply to the caller, who frees it. `queue` is that of a
 // claim, else NULL.
@@ -25,6 +26,12 @@ int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr
 
 // Whether it is the caller's: what breaks is not made again then.
 bool mr__conn_is_wrapped(const mr_conn *conn);
+
+// Whether what belongs to a session lasts as long as the connection: not behind a pooler.
+bool mr__conn_has_session(const mr_conn *conn);
+
+// The backend of the toolbox.
+const struct toolbox_ops *mr__conn_toolbox(const mr_conn *conn);
 
 // Sends the call; its reply comes out of mr_reply_next().
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);

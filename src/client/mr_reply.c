@@ -98,6 +98,18 @@ static const struct {
     [CALL_DEPTH] = {.read = read_number},
     [CALL_JOB] = {.read = read_rows},
     [CALL_OUTCOME] = {.read = read_rows},
+    [CALL_CACHE_SET] = {.read = read_rows},
+    [CALL_CACHE_GET] = {.read = read_rows},
+    [CALL_CACHE_GET_MANY] = {.read = read_rows},
+    [CALL_CACHE_DELETE] = {.read = read_rows},
+    [CALL_CACHE_DELETE_LIKE] = {.read = read_rows},
+    [CALL_CACHE_STATS] = {.read = read_rows},
+    [CALL_RATE_LIMIT] = {.read = read_rows},
+    [CALL_TRY_LOCK] = {.read = read_rows},
+    [CALL_UNLOCK] = {.read = read_rows},
+    [CALL_LOCK_GUARD] = {.read = read_rows},
+    [CALL_LOCK_LEASE] = {.read = read_rows},
+    [CALL_UNLOCK_LEASE] = {.read = read_rows},
 };
 
 // ---- the object ----

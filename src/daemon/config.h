@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/breaker.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/station.h"
-#include "handler/breaker.h"
 #include "handler/handler.h"
 #include "http/http.h"
 

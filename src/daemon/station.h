@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "base/breaker.h"
 #include "base/err.h"
 #include "client/worker.h"
-#include "handler/breaker.h"
 #include "handler/handler.h"
 #include "http/tally.h"
 

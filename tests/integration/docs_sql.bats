@@ -49,6 +49,16 @@ page_matches()
     done
 }
 
+@test "docs/cache.md, docs/limiter.md and docs/locks.md print what they say" {
+    page_matches "$MR_ROOT/docs/cache.md"
+    drop_db
+    fresh_db
+    page_matches "$MR_ROOT/docs/limiter.md"
+    drop_db
+    fresh_db
+    page_matches "$MR_ROOT/docs/locks.md"
+}
+
 @test "docs/limits.md prints what it says" {
     page_matches "$MR_ROOT/docs/limits.md"
 }

@@ -57,6 +57,10 @@ teardown_file()
     "$DRIVER" waits waits_through_trouble waits_wrapped
 }
 
+@test "toolbox: cache, rate limiter, locks, breaker" {
+    "$DRIVER" cache_holds cache_expires cache_refuses rate_limits locks lock_is_lost leases no_session_locks in_a_transaction breaks breaks_for_threads
+}
+
 @test "a lost lease is MR_ELEASE and changes nothing" {
     "$DRIVER" loses_its_lease
 }

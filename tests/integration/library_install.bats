@@ -70,7 +70,7 @@ needs_no_sanitizer()
     cc -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c "$HEADER"
     echo '#include <millrace/millrace.h>
 int main(void) { mr_conn_options a = MR_CONN_OPTIONS_INIT; mr_job_spec b = MR_JOB_SPEC_INIT; mr_claim_options c = MR_CLAIM_OPTIONS_INIT;
-mr_worker_options d = MR_WORKER_OPTIONS_INIT; mr_worker_counts e = MR_WORKER_COUNTS_INIT; return !(a.size && b.size && c.size && d.size && e.size); }' >"$BATS_TEST_TMPDIR/use.c"
+mr_worker_options d = MR_WORKER_OPTIONS_INIT; mr_worker_counts e = MR_WORKER_COUNTS_INIT; mr_breaker_options f = MR_BREAKER_OPTIONS_INIT; return !(a.size && b.size && c.size && d.size && e.size && f.size); }' >"$BATS_TEST_TMPDIR/use.c"
     cc -std=c99 -pedantic -Wall -Wextra -Werror -I "$MR_ROOT/include" -fsyntax-only "$BATS_TEST_TMPDIR/use.c"
     command -v c++ >/dev/null || skip 'no C++ compiler'
     c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ "$HEADER"

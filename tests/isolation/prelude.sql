@@ -8,7 +8,7 @@ create table note (who text, lease text);
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 create procedure fresh() language sql as $$
   truncate note, millrace.job, millrace.claim, millrace.result, millrace.tally, millrace.delayed, millrace.dead, millrace.archive,
-    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round;
+    millrace.pulse, millrace.lane, millrace.queue, millrace.segment, millrace.mark, millrace.schedule, millrace.unique_key, millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn, millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round, millrace.cache_0, millrace.cache_1, millrace.cache_pass, millrace.spent_hour, millrace.spent_day, millrace.spent_month, millrace.lock_held;
   insert into millrace.segment (seg, closed_xid, closed_at, closed_pos, parked, archived, truncated)
   values (0, '3', '2030-01-01 00:00:00+00', 0, true, true, true);
   select setval('millrace.seg_seq', 1), setval('millrace.promote_hint', 0), setval('millrace.rescue_hint', 0),
@@ -16,7 +16,8 @@ create procedure fresh() language sql as $$
          setval('millrace.pulse_clock', 0), setval('millrace.clean_clock', 0), setval('millrace.schedule_hint', 0),
          setval('millrace.schedule_sweep', 0), setval('millrace.mark_hint', 0),
          setval('millrace.batch_hint', 0), setval('millrace.depend_hint', 0), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0),
-         setval('millrace.unique_hint', 0), setval('millrace.unique_sweep', 0);
+         setval('millrace.unique_hint', 0), setval('millrace.unique_sweep', 0),
+         setval('millrace.cache_turn', 0), setval('millrace.cache_clock', 0), setval('millrace.cache_turned', 0);
 $$;
 
 create function at(seconds numeric) returns timestamptz language sql as $$
@@ -281,3 +282,17 @@ exception
   when sqlstate 'MR005' then
     return 'MR005';
 end $$;
+
+-- The toolbox. What rate_limit says, without its times.
+create function spend(p_at numeric, p_key text, p_max int, p_cost int = 1) returns text language sql as $$
+  select case when r.allowed then 'allowed' else 'refused' end || ', ' || r.remaining || ' left' from millrace.rate_limit_at(at(p_at), p_key, p_max, '1 minute', p_cost) r
+$$;
+
+-- Takes a lock with a lease and tells its number, counted from the first of the spec: null when another has it.
+create function lease_of(p_at numeric, p_name text, p_owner text, p_seconds int = 10) returns bigint language sql as $$
+  select f - coalesce((select min(h.fence) from millrace.lock_held h), f) + 1 from millrace.lock_lease_at(at(p_at), p_name, p_owner, make_interval(secs => p_seconds)) f
+$$;
+
+create function cached(p_at numeric, p_key text) returns jsonb language sql as $$
+  select millrace.cache_get_at(at(p_at), p_key)
+$$;

@@ -39,6 +39,20 @@ insert into t.public_function values
   ('millrace_producer', 'enqueue',          'millrace.enqueue(''k'')'),
   ('millrace_producer', 'enqueue_many',     'millrace.enqueue_many(''k'', ''{}'')'),
   ('millrace_producer', 'enqueue_jobs',     'millrace.enqueue_jobs(''[]'')'),
+  ('millrace_reader',    'cache_stats',       'millrace.cache_stats()'),
+  ('millrace_producer',  'cache_set',         'millrace.cache_set(''k'', ''1'', ''1 minute'')'),
+  ('millrace_producer',  'cache_get',         'millrace.cache_get(''k'')'),
+  ('millrace_producer',  'cache_get_many',    'millrace.cache_get_many(''{k}'')'),
+  ('millrace_producer',  'cache_delete',      'millrace.cache_delete(''k'')'),
+  ('millrace_producer',  'cache_delete_like', 'millrace.cache_delete_like(''k%'')'),
+  ('millrace_producer',  'rate_limit',        'millrace.rate_limit(''k'', 1, ''1 minute'')'),
+  ('millrace_producer',  'lock',              'millrace.lock(''k'')'),
+  ('millrace_producer',  'try_lock',          'millrace.try_lock(''k'')'),
+  ('millrace_producer',  'unlock',            'millrace.unlock(''k'')'),
+  ('millrace_producer',  'lock_guard',        'millrace.lock_guard()'),
+  ('millrace_producer',  'lock_lease',        'millrace.lock_lease(''k'', ''me'', ''1 minute'')'),
+  ('millrace_producer',  'unlock_lease',      'millrace.unlock_lease(''k'', ''me'')'),
+  ('millrace_admin',     'set_cache',         'millrace.set_cache(''{}'')'),
   ('millrace_worker',   'claim',            'millrace.claim()'),
   ('millrace_worker',   'claim_batch',      'millrace.claim_batch()'),
   ('millrace_worker',   'complete',         'millrace.complete(t.lease())'),
@@ -71,6 +85,12 @@ insert into t.public_function values
   ('millrace_admin',    'replay_all',       'millrace.replay_all(''default'')'),
   ('millrace_admin',    'replay_completed', 'millrace.replay_completed(''default'', now() - interval ''1 hour'', now())'),
   ('millrace_admin',    'purge_dead',       'millrace.purge_dead(''default'')');
+-- The toolbox is for workers, too.
+create table t.worker_too as
+select p.function_name
+  from t.public_function p
+ where p.function_name ~ '^(cache_(set|get|delete)|rate_limit|(try_|un)?lock)'
+   and p.role_name = 'millrace_producer';
 -- Called by views only: a reader needs them, nobody calls them by hand.
 create table t.view_function (function_name text);
 insert into t.view_function values ('job_standing'), ('job_logged'), ('worker_list');
@@ -94,6 +114,8 @@ select is(array(select f.name from t.fn f where f.prosecdef order by 1),
           'the security definer functions are the public ones and those of the views, no other');
 select is(array(select r.role_name || ' ' || f.name
                   from (select unnest(rr.above) as role_name, p.function_name as name from t.public_function p join t.role_rank rr on rr.role_name = p.role_name
+                         union
+                        select unnest(rr.above), w.function_name from t.worker_too w join t.role_rank rr on rr.role_name = 'millrace_worker'
                          union
                         select unnest(rr.above), v.function_name from t.view_function v join t.role_rank rr on rr.role_name = 'millrace_reader') f
                  cross join lateral (select f.role_name) r

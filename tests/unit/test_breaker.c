@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "handler/breaker.h"
+#include "base/breaker.h"
 
 static struct breaker opened(int64_t at_ms)
 {
@@ -135,6 +135,36 @@ static void without_a_limit_it_never_opens(void **state)
     assert_int_equal(breaker_allows(&breaker, 8, 1000), 8);
 }
 
+static double half(void)
+{
+    return 0.5;
+}
+
+// Each probe that fails doubles the wait, up to the longest; one that is good begins anew.
+static void it_backs_off(void **state)
+{
+    static const int64_t waits_ms[] = {1200, 2400, 4800, 6000, 6000};
+    struct breaker breaker;
+    int64_t now_ms = 0;
+
+    (void)state;
+    breaker_init(
+        &breaker,
+        (struct breaker_options){
+            .failures = 1, .open_ms = 1000, .open_max_ms = 5000, .jitter = 0.4, .random = half});
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
+            assert_true(breaker_failed(&breaker, now_ms));
+            assert_int_equal(breaker_retry_at_ms(&breaker), now_ms + waits_ms[i]);
+            now_ms += waits_ms[i];
+            assert_int_equal(breaker_allows(&breaker, 1, now_ms - 1), 0);
+            assert_int_equal(breaker_allows(&breaker, 1, now_ms), 1);
+            breaker_started(&breaker, 1);
+        }
+        assert_true(breaker_good(&breaker));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_probe_that_says_nothing_is_repeated),
         cmocka_unit_test(latecomers_change_nothing),
         cmocka_unit_test(without_a_limit_it_never_opens),
+        cmocka_unit_test(it_backs_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,5 +72,6 @@ extern const struct driver_case nowait_cases[];
 extern const struct driver_case trouble_cases[];
 extern const struct driver_case worker_cases[];
 extern const struct driver_case progress_cases[];
+extern const struct driver_case toolbox_cases[];
 
 #endif

@@ -50,7 +50,7 @@ select millrace.pause(:'q');
 select count(*) = 0 as passed_pause from millrace.claim(:'q');
 select millrace.resume(:'q');
 :note
-select count(*) = 15 as passed_maintain from millrace.maintain();
+select count(*) = 16 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
 select count(*) > 30 as passed_doctor from millrace.doctor();
@@ -118,6 +118,35 @@ select lease from millrace.claim(:'q', 'w', 1) \gset
 :note
 select millrace.complete(:'lease') = 1 as passed_unique_completed;
 select millrace.enqueue('k', queue => :'q', unique_key => 'u', unique_for => '1 hour') <> :id as passed_unique_again;
+-- The toolbox: what belongs to a session, inside one transaction; a lease from one transaction to the next.
+select millrace.cache_set(:'q' || ':a%', '{"n": 1}', '1 minute');
+:note
+select millrace.cache_get(:'q' || ':a%') = '{"n": 1}' as passed_cache_get;
+select count(*) = 1 as passed_cache_get_many from millrace.cache_get_many(array[:'q' || ':a%', :'q' || ':b']);
+select total > 0 as passed_cache_stats from millrace.cache_stats();
+select millrace.cache_delete(:'q' || ':b') = false as passed_cache_delete;
+:note
+select millrace.cache_delete_like(:'q' || ':a\%') = 1 as passed_cache_delete_like;
+select millrace.cache_get(:'q' || ':a%') is null as passed_cache_deleted;
+select millrace.set_cache('{}');
+select allowed and remaining = 1 as passed_rate_limit from millrace.rate_limit(:'q', 2, '1 hour');
+:note
+select not allowed and remaining = 1 as passed_rate_limited from millrace.rate_limit(:'q', 2, '1 hour', 2);
+begin;
+select millrace.lock_guard('1 minute');
+select millrace.lock(:'q');
+select millrace.try_lock(:'q') as passed_try_lock;
+select millrace.unlock(:'q') and millrace.unlock(:'q') and not millrace.unlock(:'q') as passed_unlock;
+rollback;
+:note
+select millrace.lock_lease(:'q', 'me', '1 minute') as fence \gset
+:note
+select millrace.lock_lease(:'q', 'you', '1 minute') is null as passed_lock_lease;
+select millrace.lock_lease(:'q', 'me', '1 minute') = :fence as passed_lock_renewed;
+:note
+select millrace.unlock_lease(:'q', 'me') as passed_unlock_lease;
+select millrace.lock_lease(:'q', 'you', '1 minute') > :fence as passed_fence;
+:note
 -- A request that is repeated, and a claim as one object.
 select millrace.enqueue_once('key ' || :'q', jsonb_build_object('kind', 'k', 'queue', :'q', 'priority', 1)) as once \gset
 :note

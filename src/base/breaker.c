@@ -6,23 +6,40 @@
 // known already, so they change nothing. While a probe is under way such a latecomer cannot be
 // told from it and decides in its place.
 
-#include "handler/breaker.h"
+#include "base/breaker.h"
 
 void breaker_init(struct breaker *breaker, struct breaker_options options)
 {
     *breaker = (struct breaker){.options = options, .status = BREAKER_CLOSED};
 }
 
+// How long it stays open: after a probe that failed twice as long as the last time.
+static int64_t next_wait_ms(const struct breaker *breaker)
+{
+    const struct breaker_options *options = &breaker->options;
+
+    if (breaker->status != BREAKER_HALF_OPEN || options->open_max_ms <= options->open_ms) {
+        return options->open_ms;
+    }
+    return breaker->wait_ms < options->open_max_ms / 2 ? breaker->wait_ms * 2
+                                                       : options->open_max_ms;
+}
+
 static void trip(struct breaker *breaker, int64_t now_ms)
 {
+    const struct breaker_options *options = &breaker->options;
+    double more = options->random ? options->jitter * options->random() : 0;
+
+    breaker->wait_ms = next_wait_ms(breaker);
     breaker->status = BREAKER_OPEN;
     breaker->opened_at_ms = now_ms;
+    breaker->open_at_ms = now_ms + breaker->wait_ms + (int64_t)(more * (double)breaker->wait_ms);
     breaker->probing = false;
 }
 
 static int64_t reopens_at_ms(const struct breaker *breaker)
 {
-    return breaker->opened_at_ms + breaker->options.open_ms;
+    return breaker->open_at_ms;
 }
 
 int breaker_allows(struct breaker *breaker, int room, int64_t now_ms)

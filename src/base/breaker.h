@@ -7,8 +7,8 @@
 //                                  ^                    |
 //                                  +----probe failed----+
 
-#ifndef MILLRACE_HANDLER_BREAKER_H
-#define MILLRACE_HANDLER_BREAKER_H
+#ifndef MILLRACE_BASE_BREAKER_H
+#define MILLRACE_BASE_BREAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +16,10 @@
 struct breaker_options {
     int failures; // 0: never opens
     int64_t open_ms;
+    // A probe that failed makes the next wait twice as long, up to this; 0: always open_ms.
+    int64_t open_max_ms;
+    double jitter;          // of a wait, on top of it; 0: none
+    double (*random)(void); // 0 to 1, for jitter; NULL: none
 };
 
 enum breaker_status {
@@ -29,7 +33,9 @@ struct breaker {
     enum breaker_status status;
     int failures; // in a row
     int64_t opened_at_ms;
-    bool probing; // half open: the one probe is under way
+    int64_t wait_ms;    // without jitter: how long it is open this time
+    int64_t open_at_ms; // when the next probe may start
+    bool probing;       // half open: the one probe is under way
 };
 
 void breaker_init(struct breaker *breaker, struct breaker_options options);
