@@ -69,7 +69,7 @@ as $$
                                     case c.missed_code
                                       when 'MR002' then 'MR002, the queue is full'
                                       when 'MR004' then 'MR004, restored from another cluster: run millrace migrate'
-                                      when '42501' then '42501, the table''s owner may not enqueue'
+                                      when '42501' then '42501, the table''s owner lacks a right or is another by now'
                                       when '42703' then '42703, the table has other columns: capture it again'
                                       else c.missed_code || ', the server''s log has the message'
                                     end), '; ' order by c.source)

@@ -30,6 +30,8 @@ static const struct {
     {"queue", cmd_queue, "queues and their settings: list, show, set"},
     {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
     {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
+    {"capture", cmd_capture,
+     "tables whose changes become jobs: add, remove, list, enable, disable"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, upkeep, HTTP"},
     {"token", cmd_token, "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, "a worker from the command line"},
@@ -38,7 +40,7 @@ static const struct {
 };
 
 // The names are taken; they work in a later version.
-static const char *const later[] = {"capture", "cache", "lock"};
+static const char *const later[] = {"cache", "lock"};
 
 #define LATER_COUNT   (sizeof(later) / sizeof(later[0]))
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

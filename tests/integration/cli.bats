@@ -154,7 +154,7 @@ docs_options()
 
 @test "commands of later versions say so, unknown ones name the nearest" {
     local name
-    for name in capture cache lock; do
+    for name in cache lock; do
         run "$MR_BIN" $name x
         [ "$status" -eq 2 ]
         [ "${lines[0]}" = "millrace: $name: not in this version" ]
