@@ -14,7 +14,7 @@ declare
   v_parts text[] := case p_event when 'update' then array['old', 'new'] else array[v_here] end;
 begin
   return format('select to_jsonb(millrace_event) as args, %s as key', coalesce((
-                  select format('millrace_table || '' '' || jsonb_build_array(%s)::text', string_agg(format('%s.%I', v_here, c.name), ', ' order by c.ord))
+                  select format('(millrace_table || '' '' || jsonb_build_array(%s)::text) collate "C"', string_agg(format('%s.%I', v_here, c.name), ', ' order by c.ord))
                     from jsonb_array_elements_text(p_settings -> 'unique_on') with ordinality c(name, ord)
                   having count(*) > 0), 'null::text'))
          || case p_event

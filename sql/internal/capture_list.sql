@@ -34,18 +34,23 @@ as $$
     from jsonb_array_elements_text(case when jsonb_typeof(p_list) = 'array' then p_list else '[]' end) with ordinality e(name, ord)
 $$;
 
--- The value of a sequence beside a captured table; null: it has none, is not there, or may not be read.
+-- The value of a sequence beside a captured table; null: it has none, is not there, or may not be read. One that is dropped this moment must not
+-- fail the whole list.
 create or replace function millrace.capture_counter(p_schema oid, p_name text)
 returns bigint
-language sql
+language plpgsql
 stable
 as $$
-  select case when has_sequence_privilege(c.oid, 'select') then pg_sequence_last_value(c.oid) end
-    from pg_class c
-   where c.relnamespace = p_schema
-     and c.relname = p_name
-     and c.relkind = 'S'
-$$;
+begin
+  return (select case when has_sequence_privilege(c.oid, 'select') then pg_sequence_last_value(c.oid) end
+            from pg_class c
+           where c.relnamespace = p_schema
+             and c.relname = p_name
+             and c.relkind = 'S');
+exception
+  when others then
+    return null;
+end $$;
 
 -- A SQLSTATE from its number.
 create or replace function millrace.capture_code(p_number bigint)

@@ -47,10 +47,10 @@ begin
   perform pg_current_xact_id();
   select array_agg(d.key order by d.ord), array_agg(d.args order by d.ord)
     into v_keys, v_args
-    from (select distinct on (u.key) u.ord, u.args, u.key
+    from (select distinct on (u.key collate "C") u.ord, u.args, u.key
             from (select u.ord, u.args, case when octet_length(u.key) > 1000 then md5(u.key) else u.key end as key
                     from unnest(p_args, p_keys) with ordinality u(args, key, ord)) u
-           order by u.key, case when p_on_conflict = 'replace' then -u.ord else u.ord end) d;
+           order by u.key collate "C", case when p_on_conflict = 'replace' then -u.ord else u.ord end) d;
   if v_keys is null then
     return;
   end if;
@@ -64,7 +64,7 @@ begin
     insert into millrace.unique_key (queue_id, unique_name, job_id)
     select v_queue.queue_id, u.key, u.id
       from unnest(v_keys, v_ids) u(key, id)
-     order by u.key
+     order by u.key collate "C"
         on conflict on constraint unique_key_pk do nothing
     returning job_id)
   select coalesce(array_agg(t.job_id), '{}')
@@ -76,7 +76,7 @@ begin
         from unnest(v_ids, v_keys, v_args) u(id, key, args)
         left join unnest(v_taken) t(id) on t.id = u.id
        where t.id is null
-       order by u.key
+       order by u.key collate "C"
     loop
       case millrace.capture_meet(p_now, v_queue.queue_id, v_one.key, v_one.id, v_one.args, p_on_conflict)
         when 'taken' then v_taken := v_taken || v_one.id;
