@@ -7,7 +7,7 @@
 #   micro_etl.sh --note-id NUMBER --sequence NUMBER
 set -eu
 
-note= sequence=
+note='' sequence=''
 while [ $# -gt 1 ]; do
     case $1 in
     --note-id) note=$2 ;;

@@ -49,28 +49,26 @@ returns bigint
 language plpgsql
 as $$
 declare
-  v_new bigint;
+  v_loading dwh.source_facts[];
+  v_new     bigint;
 begin
-  create temporary table if not exists loading (like dwh.source_facts) on commit delete rows;
-  truncate loading;
-  insert into loading
-  select s.*
-    from (select distinct k.note_id, k.sequence_action from unnest(p_notes, p_sequences) k(note_id, sequence_action)) k
-    join dwh.source_facts s on s.note_id = k.note_id and s.sequence_action = k.sequence_action;
+  v_loading := array(select s
+                       from (select distinct k.note_id, k.sequence_action from unnest(p_notes, p_sequences) k(note_id, sequence_action)) k
+                       join dwh.source_facts s on s.note_id = k.note_id and s.sequence_action = k.sequence_action);
   insert into dwh.dim_date select distinct to_char(d.at, 'YYYYMMDD')::int, d.at::date
-    from loading l cross join lateral (values (l.action_at), (l.opened_at)) d(at) order by 1 on conflict do nothing;
-  insert into dwh.dim_user (id_user) select distinct l.id_user from loading l
+    from unnest(v_loading) l cross join lateral (values (l.action_at), (l.opened_at)) d(at) order by 1 on conflict do nothing;
+  insert into dwh.dim_user (id_user) select distinct l.id_user from unnest(v_loading) l
    where l.id_user is not null and not exists (select from dwh.dim_user u where u.id_user = l.id_user) order by 1 on conflict do nothing;
-  insert into dwh.dim_country (id_country) select distinct l.id_country from loading l
+  insert into dwh.dim_country (id_country) select distinct l.id_country from unnest(v_loading) l
    where not exists (select from dwh.dim_country c where c.id_country = l.id_country) order by 1 on conflict do nothing;
-  insert into dwh.dim_application (name) select distinct l.application from loading l
+  insert into dwh.dim_application (name) select distinct l.application from unnest(v_loading) l
    where not exists (select from dwh.dim_application a where a.name = l.application) order by 1 on conflict do nothing;
   with fact as (
     insert into dwh.facts (note_id, sequence_action, action, action_at, date_key, opened_date_key, user_key, country_key, application_key, comment_length,
                            has_url, has_mention)
     select l.note_id, l.sequence_action, l.action, l.action_at, to_char(l.action_at, 'YYYYMMDD')::int, to_char(l.opened_at, 'YYYYMMDD')::int, u.user_key, c.country_key,
            a.application_key, l.comment_length, l.has_url, l.has_mention
-      from loading l
+      from unnest(v_loading) l
       left join dwh.dim_user u on u.id_user = l.id_user
       join dwh.dim_country c on c.id_country = l.id_country
       join dwh.dim_application a on a.name = l.application

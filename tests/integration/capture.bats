@@ -228,7 +228,7 @@ SQL
         --carry id --notify c --strict
     [[ ${lines[1]} == 'app.notes  n      note  insert update  strict       0  -' ]] || { echo "$output"; return 1; }
     run -0 "$MR_BIN" capture list --json
-    [ "$(sql "select c - 'missed_at' from jsonb_array_elements('$(sed "s/'/''/g" <<<"$output")'::jsonb -> 'captures') c")" = \
+    [ "$(sql "select c - 'missed_at' from jsonb_array_elements('${output//\'/\'\'}'::jsonb -> 'captures') c")" = \
         "$(sql "select '{\"kind\": \"note\", \"carry\": [\"id\"], \"owner\": \"owner\", \"queue\": \"n\", \"events\": [\"insert\", \"update\"], \"missed\": 0, \"notify\": \"c\", \"source\": \"app.notes\", \"strict\": true, \"columns\": [\"status\"], \"enabled\": true, \"condition\": \"new.status = ''open''\", \"unique_on\": [\"id\", \"status\"], \"missed_code\": null, \"on_conflict\": \"replace\"}'::jsonb")" ]
     as writer "insert into app.notes values (1, 'open'), (2, 'shut')"
     [ "$(sql "select args -> 'new' from millrace.jobs where queue = 'n' and status = 'available'")" = '{"id": 1}' ]
