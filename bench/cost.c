@@ -38,6 +38,8 @@ static const struct item items[] = {
     {"idle", item_idle, "what an idle daemon with three workers costs", false},
     {"features", item_features, "drain rate of a queue that uses a feature, over a plain one",
      false},
+    {"capture", item_capture,
+     "time of an insert of 100,000 rows into a captured table, over a plain one", false},
     {"fair", item_fair, "how long a tenant waits beside one a million jobs deep, and drain rates",
      false},
     {"looking", item_looking, "time of each page and filter of the dashboard with 5 million jobs",

@@ -23,6 +23,7 @@ void item_idle(bool small);
 void item_features(bool small);
 void item_fair(bool small);
 void item_looking(bool small);
+void item_capture(bool small);
 
 // The database with ten million finished jobs that `empty` and `plans` share; made by
 // whichever comes first. Its queue is called "big".

@@ -21,9 +21,11 @@ begin
         ('millrace_reader',   'dead_groups'), ('millrace_reader', 'queue_story'), ('millrace_reader', 'system'), ('millrace_reader', 'metrics'),
         ('millrace_reader',   'list_schedules'), ('millrace_reader', 'list_batches'), ('millrace_reader', 'list_workers'),
         ('millrace_reader',   'cache_stats'),
-        ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'),      -- called by the views
+        ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'), ('millrace_reader', 'capture_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_producer', 'enqueue_once'),
+        ('millrace_producer', 'capture'), ('millrace_producer', 'uncapture'), ('millrace_producer', 'capture_enable'), ('millrace_producer', 'capture_disable'),
+        ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_put'),      -- called by these, and by triggers
         ('millrace_producer', 'batch_begin'), ('millrace_producer', 'batch_add'), ('millrace_producer', 'batch_seal'), ('millrace_producer', 'depend'),
         -- the toolbox is for whoever writes an application, on either side of a queue
         ('millrace_producer', 'cache_set'), ('millrace_producer', 'cache_get'), ('millrace_producer', 'cache_get_many'), ('millrace_producer', 'cache_delete'),
@@ -49,6 +51,6 @@ begin
   loop
     execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
   end loop;
-  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.batches, millrace.schema_migration,
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.batches, millrace.captures, millrace.schema_migration,
                   millrace.schema_functions to millrace_reader;
 end $$;

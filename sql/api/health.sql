@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- One row a queue: OK, WARNING or CRITICAL by its settings warn_depth and critical_depth, with the count and the age of the oldest; and rows
--- with queue null for what concerns the log: a full ring and the lanes that pin it, a transaction that holds segments.
+-- One row a queue: OK, WARNING or CRITICAL by its settings warn_depth and critical_depth, with the count and the age of the oldest, and what
+-- captures into it have missed; and rows with queue null for what concerns the log: a full ring and the lanes that pin it, a transaction that holds segments.
 create or replace function millrace.health()
 returns setof millrace.queue_health
 language plpgsql

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
--- enqueue_many with the time as an argument.
+-- enqueue_many with the time as an argument. p_source: of all its jobs.
 create or replace function millrace.enqueue_many_at(p_now timestamptz, p_kind text, p_args jsonb[], p_queue text, p_priority int,
-                                                    p_run_at timestamptz, p_state bytea[] = null, p_blob bytea[] = null)
+                                                    p_run_at timestamptz, p_state bytea[] = null, p_blob bytea[] = null, p_source text = null)
 returns setof bigint
 language plpgsql
 as $$
@@ -53,9 +53,9 @@ begin
   if p_run_at > p_now then
     return query
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    payload_state, payload_blob)
+                                    payload_state, payload_blob, job_source)
       select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind,
-             p.args, p.state, p.blob
+             p.args, p.state, p.blob, p_source
         from unnest(p_args, p_state, p_blob) p(args, state, blob)
       returning job_id;
     return;
@@ -66,8 +66,8 @@ begin
   if coalesce(p_state, p_blob) is not null then
     return query
       insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, payload_state,
-                                payload_blob)
-      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob
+                                payload_blob, job_source)
+      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob, p_source
         from (select nextval('millrace.pos_seq') as pos, u.args, u.state, u.blob
                 from unnest(p_args, p_state, p_blob) u(args, state, blob)) p
       returning job_id;
@@ -77,9 +77,9 @@ begin
   if v_pack > 1 then
     return query
       with put as (
-        insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, pack_n, job_kind, pack)
+        insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, pack_n, job_kind, pack, job_source)
         select v_xid, p.first_id + p.n - 1, p.first_id + p.n - 1, p_now, v_seg, v_lane + (p.first_id >> 5) % v_queue.part_count, v_seg % 16,
-               v_limit, p.n, p_kind, p.pack
+               v_limit, p.n, p_kind, p.pack, p_source
           from (select nextval('millrace.pos_seq') as first_id, least(v_pack, cardinality(s.slice) - g + 1) as n,
                        s.slice[g : g + v_pack - 1] as pack
                   from (select p_args[1 : cardinality(p_args)] as flat
@@ -93,8 +93,8 @@ begin
     return;
   end if;
   return query
-    insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args)
-    select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a
+    insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, job_source)
+    select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.a, p_source
       from (select nextval('millrace.pos_seq') as pos, a
               from unnest(p_args) a) p
     returning job_id;

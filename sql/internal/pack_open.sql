@@ -25,9 +25,9 @@ begin
        and j.job_id = any (v_packs)
        and j.pack_n is not null
     returning j.*)
-  insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempt, lost, attempts_limit, job_kind, payload_args)
+  insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempt, lost, attempts_limit, job_kind, payload_args, job_source)
   select g.xid, g.pos - g.pack_n + p.ord, g.pos - g.pack_n + p.ord, g.created_at, g.seg, g.lane, g.slot, g.attempt, g.lost,
-         g.attempts_limit, g.job_kind, p.args
+         g.attempts_limit, g.job_kind, p.args, g.job_source
     from gone g
    cross join lateral unnest(g.pack) with ordinality p(args, ord);
 end $$;

@@ -130,9 +130,10 @@ begin
   return v_n;
 end $$;
 
--- What the new one of two jobs with one key has to say is told to the one that is there, if it waits: args, and a time if one is given.
-create or replace function millrace.unique_replace(p_now timestamptz, p_id bigint, p_args jsonb, p_due timestamptz)
-returns void
+-- What the new one of two jobs with one key has to say is told to the one that is there, if it waits: args, and a time if one is given. p_afresh: its
+-- attempts are counted anew, and it does not wait for a retry any more. False: it does not wait, but runs or has ended.
+create or replace function millrace.unique_replace(p_now timestamptz, p_id bigint, p_args jsonb, p_due timestamptz, p_afresh boolean = false)
+returns boolean
 language plpgsql
 as $$
 declare
@@ -146,12 +147,16 @@ begin
     if (v_later.job).job_id is not null then
       v_job := v_later.job;
       v_job.payload_args := p_args;
+      v_job.attempt := case when p_afresh then 1 else v_job.attempt end;
+      if p_afresh and v_later.why in ('r', 'l') then
+        p_due := coalesce(p_due, p_now);
+      end if;
       if v_later.why in ('p', 'w') then
         perform millrace.job_set_aside(p_now, v_job, v_later.why, coalesce(p_due, v_later.resume_at));
       else
         perform millrace.job_requeue(p_now, v_job, jsonb_build_object('run_at', coalesce(p_due, v_later.due_at)), null, null, '{}');
       end if;
-      return;
+      return true;
     end if;
     v_found := millrace.job_newest(p_id);
     if v_found.status is distinct from 'available' then
@@ -159,8 +164,10 @@ begin
     elsif millrace.job_withdraw(p_now, v_found.job) then
       v_job := v_found.job;
       v_job.payload_args := p_args;
+      v_job.attempt := case when p_afresh then 1 else v_job.attempt end;
       perform millrace.job_requeue(p_now, v_job, case when p_due is null then '{}' else jsonb_build_object('run_at', p_due) end, null, null, '{}');
-      return;
+      return true;
     end if;
   end loop;
+  return false;
 end $$;

@@ -96,6 +96,7 @@ int command_unknown_queue(struct conn *conn, const char *queue, struct mr_error 
 command_fn cmd_bench;
 command_fn cmd_cache;
 command_fn cmd_cancel;
+command_fn cmd_capture;
 command_fn cmd_cron;
 command_fn cmd_dead;
 command_fn cmd_doctor;

@@ -32,6 +32,8 @@ static const struct {
     {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
     {"cache", cmd_cache, "the cache: get, set, delete, stats"},
     {"lock", cmd_lock, "a command under a lock"},
+    {"capture", cmd_capture,
+     "tables whose changes become jobs: add, remove, list, enable, disable"},
     {"serve", cmd_serve, "the daemon: workers of a configuration file, upkeep, HTTP"},
     {"token", cmd_token, "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, "a worker from the command line"},
@@ -39,10 +41,6 @@ static const struct {
     {"bench", cmd_bench, "measure a server, in a scratch database"},
 };
 
-// The names are taken; they work in a later version.
-static const char *const later[] = {"capture"};
-
-#define LATER_COUNT   (sizeof(later) / sizeof(later[0]))
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static int print_help(void)
@@ -93,25 +91,6 @@ static int unknown_command(const char *typed)
     return command_fail(&err);
 }
 
-static bool is_later(const char *typed)
-{
-    for (size_t i = 0; i < LATER_COUNT; i++) {
-        if (str_equal(typed, later[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int later_command(const char *typed)
-{
-    struct mr_error err;
-
-    mr_error_set(&err, MR_EUSAGE, "%s: not in this version", typed);
-    mr_error_hint(&err, "It comes in a later version; see what there is with `millrace --help`.");
-    return command_fail(&err);
-}
-
 static int no_command(void)
 {
     struct mr_error err;
@@ -139,5 +118,5 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    return is_later(argv[1]) ? later_command(argv[1]) : unknown_command(argv[1]);
+    return unknown_command(argv[1]);
 }

@@ -13,7 +13,7 @@ setup_file()
     [ -x "${MR_BIN%/*}/bench/cost" ] || skip 'libpq is older than 14'
     export OUT=$MR_SCRATCH/out ERR=$MR_SCRATCH/err
     local status=0
-    "$MR_ROOT/bench/run" --small wal disk plans depth >"$OUT" 2>"$ERR" || status=$?
+    "$MR_ROOT/bench/run" --small wal disk plans depth capture >"$OUT" 2>"$ERR" || status=$?
     echo "$status" >"$MR_SCRATCH/status"
 }
 
@@ -47,6 +47,12 @@ figure()
     kept wal.one_by_one
     awk -v ours="$(figure wal.life bytes_a_job)" -v theirs="$(figure wal.life textbook_bytes_a_job)" \
         'BEGIN { exit !(ours > 0 && ours * 2 < theirs) }'
+}
+
+@test "a captured table has a job for each row" {
+    kept capture.counts
+    told capture.rows
+    told capture.unique
 }
 
 @test "the disk is given back, and what is held bounds what stays" {

@@ -53,6 +53,7 @@ offers()
     offers 'set show' queue s
     offers 'disable enable list next remove run set' cron ''
     offers 'remove run' cron r
+    offers 'add disable enable list remove' capture ''
     offers '' nosuch ''
 }
 

@@ -103,6 +103,14 @@ page_matches()
     done
 }
 
+@test "docs/capture.md prints what it says" {
+    page_matches "$MR_ROOT/docs/capture.md"
+    local word
+    for word in capture capture_enable capture_disable uncapture captures health; do
+        parts commands "$MR_ROOT/docs/capture.md" | grep -q "millrace\.$word"
+    done
+}
+
 @test "docs/batches.md prints what it says" {
     page_matches "$MR_ROOT/docs/batches.md"
     local word

@@ -71,6 +71,10 @@ enqueue('k')
 enqueue_many('k', array['{}']::jsonb[])
 enqueue_jobs('[{"kind": "k"}]')
 enqueue_once('key', '[{"kind": "k"}]')
+capture('app.sent', 'narrow', 'k')
+uncapture('app.sent', 'narrow')
+capture_enable('app.sent', 'narrow')
+capture_disable('app.sent', 'narrow')
 batch_begin()
 batch_add(1, '[]')
 batch_seal(1)
@@ -238,7 +242,7 @@ is_at_home_after_migrate()
     diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname <> all ('{job_standing,job_logged,worker_list,cron_next,cron_times,doctor}') order by 1")
+                  and p.proname <> all ('{job_standing,job_logged,worker_list,capture_list,capture_plan,capture_change,capture_put,cron_next,cron_times,doctor}') order by 1")
     drop_db
 }
 

@@ -32,6 +32,10 @@ insert into t.public_function values
   ('millrace_reader',   'list_workers',     'millrace.list_workers()'),
   ('millrace_producer', 'enqueue_once',     'millrace.enqueue_once(''key'', ''[]'')'),
   ('millrace_worker',   'claim_json',       'millrace.claim_json()'),
+  ('millrace_producer', 'capture',          'millrace.capture(''t.own'', ''q'', ''k'')'),
+  ('millrace_producer', 'uncapture',        'millrace.uncapture(t.captured(), ''q'')'),
+  ('millrace_producer', 'capture_disable',  'millrace.capture_disable(t.captured(), ''q'')'),
+  ('millrace_producer', 'capture_enable',   'millrace.capture_enable(t.captured(), ''q'')'),
   ('millrace_producer', 'batch_begin',      'millrace.batch_begin()'),
   ('millrace_producer', 'batch_add',        'millrace.batch_add(t.batch(), ''[]'')'),
   ('millrace_producer', 'batch_seal',       'millrace.batch_seal(t.batch())'),
@@ -91,9 +95,14 @@ select p.function_name
   from t.public_function p
  where p.function_name ~ '^(cache_(set|get|delete)|rate_limit|(try_|un)?lock)'
    and p.role_name = 'millrace_producer';
--- Called by views only: a reader needs them, nobody calls them by hand.
-create table t.view_function (function_name text);
-insert into t.view_function values ('job_standing'), ('job_logged'), ('worker_list');
+-- Called by views only, by functions that run with their callers' rights, and by triggers: nobody calls them by hand.
+create table t.view_function (role_name text, function_name text);
+insert into t.view_function values
+  ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'), ('millrace_reader', 'capture_list'),
+  ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_put');
+-- Those that run with their callers' rights.
+create table t.invoker_function (function_name text);
+insert into t.invoker_function values ('capture'), ('uncapture'), ('capture_enable'), ('capture_disable');
 create table t.role_rank (role_name text, above text[]);
 insert into t.role_rank values
   ('millrace_reader',   array['millrace_reader', 'millrace_producer', 'millrace_worker', 'millrace_admin']),
@@ -110,14 +119,17 @@ select is(array(select f.signature from t.fn f where has_function_privilege('pub
 select is(array(select f.signature from t.fn f where f.prosecdef and not coalesce('search_path=pg_catalog, pg_temp' = any (f.proconfig), false) order by 1), '{}',
           'every security definer function pins its search_path, with pg_temp last');
 select is(array(select f.name from t.fn f where f.prosecdef order by 1),
-          array(select x from (select p.function_name as x from t.public_function p union all select v.function_name from t.view_function v) s order by 1),
-          'the security definer functions are the public ones and those of the views, no other');
+          array(select x from (select p.function_name as x from t.public_function p
+                                where p.function_name not in (select i.function_name from t.invoker_function i)
+                                union all
+                               select v.function_name from t.view_function v) s order by 1),
+          'the security definer functions are the public ones and those of the views and triggers, no other');
 select is(array(select r.role_name || ' ' || f.name
                   from (select unnest(rr.above) as role_name, p.function_name as name from t.public_function p join t.role_rank rr on rr.role_name = p.role_name
                          union
                         select unnest(rr.above), w.function_name from t.worker_too w join t.role_rank rr on rr.role_name = 'millrace_worker'
                          union
-                        select unnest(rr.above), v.function_name from t.view_function v join t.role_rank rr on rr.role_name = 'millrace_reader') f
+                        select unnest(rr.above), v.function_name from t.view_function v join t.role_rank rr on rr.role_name = v.role_name) f
                  cross join lateral (select f.role_name) r
                  order by 1),
           array(select r.role_name || ' ' || f.name
@@ -141,7 +153,7 @@ select is(array(select c.relname || ' ' || r.role_name
                    and has_table_privilege(r.role_name, c.oid, 'select')
                  order by 1),
           array(select v || ' ' || r.role_name
-                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'schema_migration', 'schema_functions']) v
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'captures', 'schema_migration', 'schema_functions']) v
                  cross join t.role_rank r
                  order by 1), 'readable are the views and what migrate wrote down, for all four roles');
 select is(array(select a.attrelid::regclass::text || '.' || a.attname
@@ -214,6 +226,11 @@ begin
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
   select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';
 end $$;
+create function t.captured() returns regclass language plpgsql as $$
+begin
+  perform millrace.capture('t.own', 'q', 'k');
+  return 't.own'::regclass;
+end $$;
 grant usage on schema t to public;
 select millrace.enqueue('k', ref => 'ref')
 \gset
@@ -227,6 +244,7 @@ declare
 begin
   begin
     perform t.prepare();
+    execute format('create table t.own (i int); alter table t.own owner to %1$I; grant create on schema t to %1$I', p_role);
     execute format('set local role %I', p_role);
     execute format('select %s', p_call);
     raise exception using errcode = 'TT000';
@@ -252,7 +270,7 @@ select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission
 select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
 select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
 select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
-  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'schema_migration', 'schema_functions']) v;
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'captures', 'schema_migration', 'schema_functions']) v;
 select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
   from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
 -- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.
@@ -288,7 +306,8 @@ select is(array(select c.conname::text from pg_constraint c where c.connamespace
 select is(array(select f.name
                   from t.public_function p
                   join t.fn f on f.name = p.function_name
-                 where not f.proconfig @> array['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_bitmapscan=off', 'jit=off']
+                 where f.name not in (select i.function_name from t.invoker_function i)
+                   and not f.proconfig @> array['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_bitmapscan=off', 'jit=off']
                  order by 1), '{}', 'public functions pin their plans');
 
 -- Vacuum at work on a leaf, or on what lies out of line of it, would keep it from being truncated.

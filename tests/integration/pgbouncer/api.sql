@@ -147,6 +147,23 @@ select millrace.lock_lease(:'q', 'me', '1 minute') = :fence as passed_lock_renew
 select millrace.unlock_lease(:'q', 'me') as passed_unlock_lease;
 select millrace.lock_lease(:'q', 'you', '1 minute') > :fence as passed_fence;
 :note
+-- A captured table.
+select format('create table %I (id int)', 'rows of ' || :'q') \gexec
+select millrace.capture(quote_ident('rows of ' || :'q')::regclass, :'q', 'captured', unique_on => '{id}');
+:note
+select format('insert into %I values (1), (1)', 'rows of ' || :'q') \gexec
+select count(*) = 1 as passed_capture from millrace.jobs where queue = :'q' and kind = 'captured';
+select millrace.capture_disable(quote_ident('rows of ' || :'q')::regclass, :'q');
+:note
+select format('insert into %I values (2)', 'rows of ' || :'q') \gexec
+select millrace.capture_enable(quote_ident('rows of ' || :'q')::regclass, :'q');
+select count(*) = 1 as passed_capture_disable from millrace.jobs where queue = :'q' and kind = 'captured';
+select enabled as passed_capture_enable from millrace.captures where queue = :'q';
+select millrace.uncapture(quote_ident('rows of ' || :'q')::regclass, :'q');
+:note
+select count(*) = 0 as passed_uncapture from millrace.captures where queue = :'q';
+select lease from millrace.claim(:'q', 'w', 1) \gset
+select millrace.complete(:'lease') = 1 as passed_captured;
 -- A request that is repeated, and a claim as one object.
 select millrace.enqueue_once('key ' || :'q', jsonb_build_object('kind', 'k', 'queue', :'q', 'priority', 1)) as once \gset
 :note

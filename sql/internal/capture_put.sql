@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- Enqueues captured rows, in their order: called by the functions that capture() makes, with the rights of the table's owner, hence granted to producers. Those
+-- functions are in dumps and in databases that are older than this file: parameters may be added at the end, with a default, and never change otherwise.
+-- p_keys: a unique key for each row, or null. p_notify: a channel that hears of the rows.
+create or replace function millrace.capture_put(p_queue text, p_kind text, p_table text, p_args jsonb[], p_keys text[], p_on_conflict text, p_notify text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  if p_keys is null then
+    perform count(*)
+       from millrace.enqueue_many_at(clock_timestamp(), p_kind, p_args, p_queue, 50, null, null, null, 'capture:' || p_table);
+  else
+    perform millrace.capture_put_keyed(clock_timestamp(), p_queue, p_kind, p_args, p_keys, p_on_conflict, 'capture:' || p_table);
+  end if;
+  if p_notify is not null then
+    perform millrace.capture_notify(p_notify, p_args);
+  end if;
+end $$;
+
+-- Rows with unique keys. Of several with one key the first counts, or with replace the last. Keys are taken with one statement and in their own order, so
+-- that two writers with the same keys wait for each other and not in a circle; only keys that are held are looked at one by one. A job that holds
+-- its key and waits is told the new args, with replace; one that runs has read the old ones: then there is another job, without a key.
+create or replace function millrace.capture_put_keyed(p_now timestamptz, p_queue text, p_kind text, p_args jsonb[], p_keys text[], p_on_conflict text,
+                                                      p_source text)
+returns void
+language plpgsql
+as $$
+declare
+  v_queue millrace.queue;
+  v_args  jsonb[];
+  v_keys  text[];
+  v_ids   bigint[];
+  v_taken bigint[];
+  v_bare  bigint[] := '{}';
+  v_one   record;
+begin
+  perform millrace.at_home();
+  perform millrace.check_job('', p_kind, '{}', p_queue, 50, null, null, 'key', null, null, null, null, null, null, p_on_conflict);
+  perform pg_current_xact_id();
+  select array_agg(d.key order by d.ord), array_agg(d.args order by d.ord)
+    into v_keys, v_args
+    from (select distinct on (u.key collate "C") u.ord, u.args, u.key
+            from (select u.ord, u.args, case when octet_length(u.key) > 1000 then md5(u.key) else u.key end as key
+                    from unnest(p_args, p_keys) with ordinality u(args, key, ord)) u
+           order by u.key collate "C", case when p_on_conflict = 'replace' then -u.ord else u.ord end) d;
+  if v_keys is null then
+    return;
+  end if;
+  v_queue := millrace.queue_of(p_queue);
+  if v_queue.depth_limit is not null then
+    v_queue := millrace.queue_admit(p_now, v_queue, cardinality(v_keys), cardinality(v_keys));
+  end if;
+  perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(v_args) a), v_queue.args_bytes, 'max_args');
+  v_ids := array(select nextval('millrace.pos_seq') from generate_series(1, cardinality(v_keys)));
+  with taken as (
+    insert into millrace.unique_key (queue_id, unique_name, job_id)
+    select v_queue.queue_id, u.key, u.id
+      from unnest(v_keys, v_ids) u(key, id)
+     order by u.key collate "C"
+        on conflict on constraint unique_key_pk do nothing
+    returning job_id)
+  select coalesce(array_agg(t.job_id), '{}')
+    into v_taken
+    from taken t;
+  if cardinality(v_taken) < cardinality(v_ids) then
+    for v_one in
+      select u.id, u.key, u.args
+        from unnest(v_ids, v_keys, v_args) u(id, key, args)
+        left join unnest(v_taken) t(id) on t.id = u.id
+       where t.id is null
+       order by u.key collate "C"
+    loop
+      case millrace.capture_meet(p_now, v_queue.queue_id, v_one.key, v_one.id, v_one.args, p_on_conflict)
+        when 'taken' then v_taken := v_taken || v_one.id;
+        when 'bare' then v_bare := v_bare || v_one.id;
+        else null;
+      end case;
+    end loop;
+  end if;
+  perform millrace.lane_register((v_queue.queue_id << 12) + (50 << 5));
+  insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, job_source, unique_name)
+  select u.id, u.id, p_now, (v_queue.queue_id << 12) + (50 << 5) + (u.id >> 5) % v_queue.part_count,
+         coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit), p_kind, u.args, p_source,
+         case when t.keyed then u.key end
+    from unnest(v_ids, v_keys, v_args) u(id, key, args)
+    join (select unnest(v_taken) as id, true as keyed
+           union all
+          select unnest(v_bare), false) t on t.id = u.id
+   order by u.id;
+  if found then
+    perform millrace.wake(v_queue.queue_id, p_now);
+  end if;
+end $$;
+
+-- What becomes of a row whose key was held a moment ago: taken, bare (a job without a key), or old: the job that is there is enough.
+create or replace function millrace.capture_meet(p_now timestamptz, p_queue_id int, p_key text, p_id bigint, p_args jsonb, p_on_conflict text)
+returns text
+language plpgsql
+as $$
+declare
+  v_first bigint := millrace.unique_take(p_now, p_queue_id, p_key, p_id, null);
+begin
+  return case
+           when v_first is null then 'taken'
+           when p_on_conflict = 'ignore' then 'old'
+           when millrace.unique_replace(p_now, v_first, p_args, null, true) then 'old'
+           else 'bare'
+         end;
+end $$;
+
+-- Tells a channel of some rows, each by itself. A payload has less than 8,000 bytes: a larger row is told without its values.
+create or replace function millrace.capture_notify(p_channel text, p_args jsonb[])
+returns void
+language plpgsql
+as $$
+begin
+  perform pg_notify(p_channel, case when octet_length(t.told) < 8000 then t.told else (u.args - 'new' - 'old' || '{"large": true}')::text end)
+     from unnest(p_args) u(args)
+    cross join lateral (select u.args::text as told) t;
+end $$;

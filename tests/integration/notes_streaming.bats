@@ -1,0 +1,26 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# examples/notes-streaming from end to end, with fewer notes than its own default. It checks itself, line by line.
+
+bats_require_minimum_version 1.5.0
+
+@test "examples/notes-streaming proves what it says" {
+    local proved
+    MR_BUILD=$(dirname "$MR_BIN") NOTES_SECONDS=1 NOTES_BURST=1000 NOTES_KILLS=1 run "$MR_ROOT/examples/notes-streaming/run"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    proved=$(grep -c '^ok  ' <<<"$output")
+    [ "$proved" -eq 14 ]
+    [ "$(grep -c 'seconds from insert to fact' <<<"$output")" -eq 2 ]
+    [ "${lines[-1]}" = 'all as it should be' ]
+}
+
+@test "the script refuses what is no note" {
+    local args
+    for args in '' '--note-id 1' '--note-id x --sequence 1' '--note-id 1 --sequence' '--note-id 1;2 --sequence 1' '--note-id 1 --sequence 1 x'; do
+        # shellcheck disable=SC2086  # several arguments
+        run "$MR_ROOT/examples/notes-streaming/micro_etl.sh" $args
+        [ "$status" -eq 64 ] || { echo "$args: $status"; return 1; }
+    done
+}
