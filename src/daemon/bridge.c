@@ -250,6 +250,9 @@ static bool is_good(struct bridge *bridge, const redisReply *reply, const struct
     if (err) { // on_redis() is told
         return false;
     }
+    if (redis_reply_is(reply, "UNBLOCKED")) { // the stream or the server changed: read again
+        return false;
+    }
     if (redis_reply_is(reply, "NOGROUP")) {
         bridge->group_missing = true;
         return false;
@@ -632,11 +635,11 @@ static void add_settings(struct call *call, const struct bridge *bridge, const c
     const char *known = bridge->config->settings_json;
     AUTO_BUF json;
 
+    buf_init(&json, 64 * 1024);
     if (!bury) {
         call_text(call, known);
         return;
     }
-    buf_init(&json, 64 * 1024);
     buf_add(&json, known, strlen(known) - 1);
     buf_puts(&json, known[1] == '}' ? "\"bury\":" : ",\"bury\":");
     json_add_string(&json, bury);
