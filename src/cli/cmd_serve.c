@@ -14,9 +14,10 @@
 
 static int print_help(const struct option_row *rows)
 {
-    puts("usage: millrace serve [-c FILE] [OPTION...]\n"
-         "\n"
-         "The daemon: runs the workers and bridges of a configuration file, upkeep, and the HTTP API.\n");
+    puts(
+        "usage: millrace serve [-c FILE] [OPTION...]\n"
+        "\n"
+        "The daemon: runs the workers and bridges of a configuration file, upkeep, and the HTTP API.\n");
     options_help(rows, stdout);
     puts("\nSIGTERM or SIGINT ends it gracefully, the second one at once; SIGHUP reads the file\n"
          "again. Exit status: 0 done, 1 failed, 2 wrong usage. See millrace-serve(1),\n"

@@ -172,9 +172,8 @@ int bridges_apply(struct bridges *bridges, const struct config *config, struct m
     struct span *before = bridges->spans;
 
     for (size_t i = 0; i < config->bridge_count; i++) {
-        int code = find(bridges, &config->bridges[i])
-                       ? 0
-                       : add(bridges, config, &config->bridges[i], err);
+        int code =
+            find(bridges, &config->bridges[i]) ? 0 : add(bridges, config, &config->bridges[i], err);
         if (code) { // what is new goes again
             for (struct span *span = bridges->spans; span != before; span = span->next) {
                 leave(span);

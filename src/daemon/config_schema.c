@@ -359,34 +359,26 @@ static cfg_opt_t schedule_keys[] = {
 };
 
 const struct config_setting config_bridge_settings[] = {
-    {"sql", SETTING_WORD},         {"queue", SETTING_WORD},
-    {"kind", SETTING_WORD},        {"kind_from", SETTING_WORD},
-    {"priority", SETTING_NUMBER},  {"tenant_from", SETTING_WORD},
-    {"json", SETTING_WORD},        {"ordering_key_from", SETTING_WORD},
-    {"unique_key_from", SETTING_WORD}, {NULL, SETTING_WORD},
+    {"sql", SETTING_WORD},
+    {"queue", SETTING_WORD},
+    {"kind", SETTING_WORD},
+    {"kind_from", SETTING_WORD},
+    {"priority", SETTING_NUMBER},
+    {"tenant_from", SETTING_WORD},
+    {"json", SETTING_WORD},
+    {"ordering_key_from", SETTING_WORD},
+    {"unique_key_from", SETTING_WORD},
+    {NULL, SETTING_WORD},
 };
 
 static cfg_opt_t bridge_keys[] = {
-    TEXT("redis"),
-    TEXT("stream"),
-    TEXT("group"),
-    TEXT("consumer"),
-    WORD("from"),
-    NUMBER("batch"),
-    DURATION("block"),
-    DURATION("reclaim"),
-    TEXT("sql"),
-    TEXT("queue"),
-    TEXT("kind"),
-    TEXT("kind_from"),
-    NUMBER("priority"),
-    TEXT("tenant_from"),
-    TEXT("ordering_key_from"),
-    TEXT("unique_key_from"),
-    TEXT("json"),
-    TEXT("dsn"),
-    FLAG("pooler"),
-    CFG_END(),
+    TEXT("redis"),           TEXT("stream"),      TEXT("group"),
+    TEXT("consumer"),        WORD("from"),        NUMBER("batch"),
+    DURATION("block"),       DURATION("reclaim"), TEXT("sql"),
+    TEXT("queue"),           TEXT("kind"),        TEXT("kind_from"),
+    NUMBER("priority"),      TEXT("tenant_from"), TEXT("ordering_key_from"),
+    TEXT("unique_key_from"), TEXT("json"),        TEXT("dsn"),
+    FLAG("pooler"),          CFG_END(),
 };
 
 static cfg_opt_t token_keys[] = {WORD("role"), TEXT("hash"), CFG_END()};

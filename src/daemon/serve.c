@@ -257,8 +257,8 @@ static void check_ready(void *arg)
     struct serve *serve = arg;
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
-        !bridges_ready(serve->bridges) ||
-        (serve->maintain && !serve->maintained) || (serve->http && !http_connected(serve->http))) {
+        !bridges_ready(serve->bridges) || (serve->maintain && !serve->maintained) ||
+        (serve->http && !http_connected(serve->http))) {
         return;
     }
     serve->ready = true;
@@ -350,8 +350,7 @@ static void on_reasons(void *arg, struct buf *out)
     bridges_reasons(serve->bridges, out);
 }
 
-static void on_bridges(void *arg,
-                       void (*each)(void *each_arg, const struct http_bridge *bridge),
+static void on_bridges(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
                        void *each_arg)
 {
     const struct serve *serve = arg;

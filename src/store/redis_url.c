@@ -147,9 +147,9 @@ static int read_socket(const char *rest, struct redis_url *ret, struct mr_error 
     if (rest[0] != '/' || !decode(rest, size, ret->path)) {
         return refuse(err, "its path must begin with / and have at most 255 bytes");
     }
-    if (*query && (!str_starts(query, "?db=") ||
-                   !read_number(query + 4, strlen(query + 4), REDIS_DATABASE_MAX,
-                                &ret->database))) {
+    if (*query &&
+        (!str_starts(query, "?db=") ||
+         !read_number(query + 4, strlen(query + 4), REDIS_DATABASE_MAX, &ret->database))) {
         return refuse(err, "what follows ? is not db=NUMBER");
     }
     return 0;

@@ -9,8 +9,8 @@
 #include "store/redis_wire.h"
 
 #include <hiredis/async.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -36,11 +36,11 @@ struct redis_wire {
     uv_loop_t *loop;
     redisAsyncContext *context; // NULL: none
     enum wire_status status;
-    uv_timer_t timer; // the next attempt, or the end of patience
+    uv_timer_t timer;    // the next attempt, or the end of patience
     int64_t deadline_ms; // of the command that may take longest; 0: none is under way
     int64_t retry_ms;
     int under_way;
-    int logging_in; // commands of the login without an answer
+    int logging_in;          // commands of the login without an answer
     struct mr_error trouble; // why the connection ends
     void (*closed)(void *arg);
     void *closed_arg;

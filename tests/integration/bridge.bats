@@ -246,12 +246,10 @@ stop()
     redis config set maxmemory 0
     redis_fill "$stream" 301 400
     wait_until 20 effects_are 400
-    redis config set requirepass geheim
     redis_kill
-    redis_start --requirepass geheim
-    wait_until 15 logged bridge 'NOAUTH'
-    ! logged bridge geheim
-    redis -a geheim config set requirepass ''
+    REDISCLI_AUTH=geheim redis_start --requirepass geheim
+    wait_until 15 logged bridge 'bridge.unreachable: .*NOAUTH'
+    REDISCLI_AUTH=geheim redis config set requirepass ''
     redis_fill "$stream" 401 500
     wait_until 25 effects_are 500
     wait_until 10 settled
