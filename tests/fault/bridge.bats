@@ -12,7 +12,6 @@ load ../lib/redis
 setup()
 {
     cd "$BATS_TEST_TMPDIR" || return
-    redis_dir=''
 }
 
 teardown()
@@ -44,7 +43,7 @@ feed()
 
 start_bridge()
 {
-    printf 'bridge b { redis = "%s" stream = "s" sql = "ingest" batch = 100 consumer = "%s" reclaim = "1s" block = "100ms" }\n' "$redis_url" "$1" >"conf.$1"
+    printf 'bridge b { redis = "%s" stream = "s" sql = "ingest" batch = 100 consumer = "%s" reclaim = "1s" block = "100ms" }\n' "$(redis_address)" "$1" >"conf.$1"
     daemon "$1" serve -c "conf.$1" --roles bridge
 }
 
@@ -69,9 +68,9 @@ exactly_once()
 @test "two bridges, killed twenty times under load" {
     fresh_db
     make_effect
-    redis_start
+    redis_new
     feed 20000
-    for round in 1 2 3 4 5 6 7 8 9 10; do
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
         start_bridge one
         start_bridge two
         sleep "0.$((RANDOM % 6 + 1))"
@@ -90,10 +89,10 @@ exactly_once()
     private_server pg -o fsync=off
     "$MR_BIN" migrate >/dev/null
     make_effect
-    redis_start
+    redis_new
     start_bridge one
     feed 10000
-    for round in 1 2 3; do
+    for _ in 1 2 3; do
         sleep 0.5
         "$MR_ROOT/tools/pgserver" crash "$MR_SERVER"
         "$MR_ROOT/tools/pgserver" start "$MR_SERVER"
@@ -107,10 +106,10 @@ exactly_once()
 @test "Redis is killed in the middle, and comes back with what it had" {
     fresh_db
     make_effect
-    redis_start --appendfsync always
+    redis_new --appendfsync always
     start_bridge one
     feed 10000
-    for round in 1 2 3; do
+    for _ in 1 2 3; do
         sleep 0.5
         redis_kill
         redis_start --appendfsync always

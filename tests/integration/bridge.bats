@@ -30,10 +30,10 @@ teardown_file()
 setup()
 {
     cd "$BATS_TEST_TMPDIR" || return
-    redis_dir=''
     stream=s$BATS_TEST_NUMBER
     sql 'truncate effect'
-    redis_start
+    group=millrace
+    redis_new
 }
 
 teardown()
@@ -45,7 +45,7 @@ teardown()
 # A file with one bridge, whose further keys are "$@".
 config()
 {
-    printf 'bridge b%s { redis = "%s" stream = "%s" %s }\n' "$BATS_TEST_NUMBER" "$redis_url" "$stream" "$*" >conf
+    printf 'bridge b%s { redis = "%s" stream = "%s" %s }\n' "$BATS_TEST_NUMBER" "$(redis_address)" "$stream" "$*" >conf
 }
 
 bridge()
@@ -62,7 +62,7 @@ effects_are()
 # Everything read, nothing pending.
 settled()
 {
-    [ "$(redis xpending "$stream" "${1:-millrace}" | head -1)" = 0 ]
+    [ "$(redis xpending "$stream" "$group" | head -1)" = 0 ]
 }
 
 stop()
@@ -89,12 +89,13 @@ stop()
 
 @test "a function gets the batches; a second bridge shares the stream" {
     config 'sql = "ingest" group = "writer" batch = 50'
+    group=writer
     redis_fill "$stream" 1 2000
     bridge one
     sed -i 's/{/{ consumer = "two"/' conf
     bridge two
     wait_until 20 effects_are 2000
-    wait_until 10 settled writer
+    wait_until 10 settled
     stop one
     stop two
     [ "$(sql "select count(distinct data ->> 'n') from effect")" -eq 2000 ]
@@ -312,7 +313,7 @@ stop()
     bridge
     redis_fill "$stream" 1 10
     wait_until 10 effects_are 10
-    printf 'bridge more { redis = "%s" stream = "%s2" sql = "ingest" }\n' "$redis_url" "$stream" >>conf
+    printf 'bridge more { redis = "%s" stream = "%s2" sql = "ingest" }\n' "$(redis_address)" "$stream" >>conf
     redis_fill "${stream}2" 11 20
     signal bridge HUP
     wait_until 10 effects_are 20

@@ -3,15 +3,26 @@
 #
 # A Redis of the test's own, on a unix socket in $MR_SCRATCH, after lib/server:
 #
-#   redis_start [ARG...]    starts it, with its data of before; $redis_url is its address
+#   redis_new [ARG...]      starts one without data
+#   redis_start [ARG...]    starts it again, with its data of before
+#   redis_address           prints its address
 #   redis COMMAND...        redis-cli
 #   redis_stop, redis_kill  ends it, gracefully or at once
-#   redis_tool FILE...      a file of commands, as redis-cli --pipe wants it
+#   redis_fill KEY FROM TO  adds entries to a stream
+
+redis_new()
+{
+    redis_dir=$(mktemp -d "$MR_SCRATCH/redis.XXXXXX") || return
+    redis_start "$@"
+}
+
+redis_address()
+{
+    printf 'unix://%s/socket\n' "$redis_dir"
+}
 
 redis_start()
 {
-    redis_dir=${redis_dir:-$(mktemp -d "$MR_SCRATCH/redis.XXXXXX")}
-    redis_url=unix://$redis_dir/socket
     redis-server --port 0 --unixsocket "$redis_dir/socket" --dir "$redis_dir" --save '' --appendonly yes --appendfsync everysec \
         --daemonize no --logfile "$redis_dir/log" "$@" >/dev/null 2>&1 3>&- &
     redis_pid=$!
