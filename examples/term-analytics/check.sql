@@ -27,11 +27,11 @@ union all
 select 'terms whose analytics differ', '0', (select count(*) from (
          (select a.term_id, a.holders, a.volume_day from terms.term_analytics a
           except
-          select v.term_id, h.holders, coalesce(d.assets, 0)
+          select v.term_id, coalesce(h.holders, 0)::int, coalesce(d.assets, 0)
             from (select distinct term_id from terms.vault) v
-            cross join lateral (select count(*) filter (where p.shares > 0)::int as holders from terms.position p where p.term_id = v.term_id) h
-            left join lateral (select sum(m.assets) as assets from (select assets, at from terms.deposited_events where term_id = v.term_id
-                                                                    union all select assets, at from terms.redeemed_events where term_id = v.term_id) m) d on true)) x)::text
+            left join (select p.term_id, count(*) filter (where p.shares > 0) as holders from terms.position p group by 1) h on h.term_id = v.term_id
+            left join (select m.term_id, sum(m.assets) as assets from (select term_id, assets from terms.deposited_events
+                                                                      union all select term_id, assets from terms.redeemed_events) m group by 1) d on d.term_id = v.term_id)) x)::text
 union all
 select 'terms without analytics', '0', (select count(*) from (select term_id from terms.vault except select term_id from terms.term_analytics) x)::text
 union all

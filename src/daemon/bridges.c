@@ -64,6 +64,12 @@ static bool copy_config(const struct config_bridge *from, struct config_bridge *
 
 // ---- one of them ----
 
+static void free_span(struct span *span)
+{
+    free_copy(&span->config);
+    free(span);
+}
+
 static void on_ended(void *arg)
 {
     struct span *span = arg;
@@ -75,8 +81,7 @@ static void on_ended(void *arg)
     }
     *at = span->next;
     bridge_free(span->bridge);
-    free_copy(&span->config);
-    free(span);
+    free_span(span);
     if (bridges->stopping && !bridges->spans) {
         bridges->hooks.ended(bridges->hooks.arg);
     }
@@ -98,21 +103,18 @@ static int add(struct bridges *bridges, const struct config *config,
         .ended = on_ended,
         .arg = span,
     };
-    int code = span && copy_config(wanted, &span->config)
-                   ? 0
-                   : mr_error_set(err, MR_ENOMEM, "out of memory");
 
-    if (code == 0) {
-        span->bridges = bridges;
-        code = bridge_new(&span->config, config->dsn, config->pooler, &hooks, bridges->loop,
-                          &span->bridge, err);
+    if (!span) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
+    span->bridges = bridges;
+    int code = copy_config(wanted, &span->config)
+                   ? bridge_new(&span->config, config->dsn, config->pooler, &hooks, bridges->loop,
+                                &span->bridge, err)
+                   : mr_error_set(err, MR_ENOMEM, "out of memory");
     if (code) {
         mr_error_prefix(err, "bridge %s", wanted->name);
-        if (span) {
-            free_copy(&span->config);
-        }
-        free(span);
+        free_span(span);
         return code;
     }
     span->next = bridges->spans;
