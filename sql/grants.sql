@@ -37,6 +37,8 @@ begin
         ('millrace_worker',   'claim'), ('millrace_worker', 'claim_batch'), ('millrace_worker', 'claim_json'), ('millrace_worker', 'complete'),
         ('millrace_worker',   'complete_many'),
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
+        ('millrace_worker',   'bridge_admit'), ('millrace_worker', 'bridge_apply'), ('millrace_worker', 'bridge_begin'), ('millrace_worker', 'bridge_bury'),
+        ('millrace_worker',   'bridge_floor'),
         ('millrace_worker',   'heartbeat'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
@@ -44,6 +46,7 @@ begin
         ('millrace_admin',    'set_cache'),
         ('millrace_admin',    'replay'), ('millrace_admin', 'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
         ('millrace_admin',    'schedule_disable'), ('millrace_admin', 'schedule_run'),
+        ('millrace_admin',    'bridge_forget'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
       ) g(role_name, function_name)
       join pg_proc f on f.proname = g.function_name
@@ -51,6 +54,6 @@ begin
   loop
     execute format('grant execute on function %s to %I', v_grant.signature, v_grant.role_name);
   end loop;
-  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.batches, millrace.captures, millrace.schema_migration,
+  grant select on millrace.jobs, millrace.queues, millrace.dead_letters, millrace.workers, millrace.retries, millrace.schedules, millrace.batches, millrace.bridges, millrace.captures, millrace.schema_migration,
                   millrace.schema_functions to millrace_reader;
 end $$;

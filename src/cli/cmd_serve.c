@@ -14,9 +14,10 @@
 
 static int print_help(const struct option_row *rows)
 {
-    puts("usage: millrace serve [-c FILE] [OPTION...]\n"
-         "\n"
-         "The daemon: runs the workers of a configuration file, upkeep, and the HTTP API.\n");
+    puts(
+        "usage: millrace serve [-c FILE] [OPTION...]\n"
+        "\n"
+        "The daemon: runs the workers and bridges of a configuration file, upkeep, and the HTTP API.\n");
     options_help(rows, stdout);
     puts("\nSIGTERM or SIGINT ends it gracefully, the second one at once; SIGHUP reads the file\n"
          "again. Exit status: 0 done, 1 failed, 2 wrong usage. See millrace-serve(1),\n"
@@ -37,7 +38,7 @@ static int check_usage(struct serve_options *options, const char *roles, int arg
         options->config_path = getenv("MILLRACE_CONFIG");
     }
     int code = serve_parse_roles(roles, &options->roles, err);
-    if (code == 0 && !options->config_path && (options->roles & SERVE_WORK)) {
+    if (code == 0 && !options->config_path && (options->roles & (SERVE_WORK | SERVE_BRIDGE))) {
         mr_error_set(err, MR_EUSAGE, "no configuration file");
         mr_error_hint(err, "Give one with -c FILE or MILLRACE_CONFIG; upkeep alone needs none: "
                            "--roles maintain.");
@@ -53,9 +54,9 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
     if (serve_load(options, &config, err)) {
         return command_fail(err);
     }
-    printf("%s: good: %zu workers, %zu queues, %zu retry policies, %zu schedules\n",
+    printf("%s: good: %zu workers, %zu queues, %zu retry policies, %zu schedules, %zu bridges\n",
            options->config_path ? options->config_path : "no file", config->worker_count,
-           config->queue_count, config->retry_count, config->schedule_count);
+           config->queue_count, config->retry_count, config->schedule_count, config->bridge_count);
     config_free(config);
     return command_finish(EXIT_DONE);
 }
@@ -63,13 +64,13 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
 int cmd_serve(int argc, char **argv)
 {
     struct serve_options options = {.version = MILLRACE_VERSION};
-    const char *roles = "work,maintain,http";
+    const char *roles = "work,maintain,http,bridge";
     bool check = false;
     bool help = false;
     const struct option_row rows[] = {
         {"c", OPTION_STRING, &options.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
         {"config", OPTION_STRING, &options.config_path, "FILE", "the same"},
-        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http)"},
+        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http,bridge)"},
         {"dsn", OPTION_STRING, &options.dsn, "DSN", "the database (the file's; see millrace(1))"},
         {"pid-file", OPTION_STRING, &options.pid_file, "FILE", "where to write the pid (nowhere)"},
         {"check", OPTION_FLAG, &check, NULL, "check the configuration and end"},

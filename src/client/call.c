@@ -79,6 +79,16 @@ const struct call_info call_infos[CALL_KINDS] = {
                        " coalesce($5, 'default'), coalesce($6, 'UTC'), coalesce($7, 'last'),"
                        " $8::boolean, $9::int)",
                        9, false, false},
+    [CALL_BRIDGE_APPLY] = {"mr_bridge_apply",
+                           "select a.applied, a.repeated, a.dead from millrace.bridge_apply($1, $2,"
+                           " $3, $4::text[], $5::jsonb[], $6::boolean, $7::jsonb) a",
+                           7, false, false},
+    [CALL_BRIDGE_BEGIN] = {"mr_bridge_begin",
+                           "select b.begin_after, b.restarted from millrace.bridge_begin($1, $2,"
+                           " $3, $4) b",
+                           4, false, false},
+    [CALL_BRIDGE_FLOOR] = {"mr_bridge_floor", "select millrace.bridge_floor($1, $2, $3, $4)", 4,
+                           false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
     [CALL_OUTCOME] = {"mr_outcome",

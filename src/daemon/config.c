@@ -18,6 +18,11 @@
 #define SETTINGS_MAX     (64 * 1024)
 #define DEFAULT_MAINTAIN 1000
 #define DEFAULT_PRIORITY 50
+// of a bridge
+#define DEFAULT_GROUP        "millrace"
+#define DEFAULT_BRIDGE_BATCH 500
+#define DEFAULT_BLOCK_MS     1000
+#define DEFAULT_RECLAIM_MS   60000
 
 // ---- memory ----
 
@@ -55,6 +60,7 @@ void config_free(struct config *config)
     free(config->queues);
     free(config->retries);
     free(config->schedules);
+    free(config->bridges);
     free(config->http.tokens);
     free(config->http.aliases);
     free(config->http.hosts);
@@ -174,6 +180,55 @@ static void take_schedule(struct config *config, cfg_t *section, struct config_s
     ret->priority = (int)number_of(section, "priority", DEFAULT_PRIORITY);
 }
 
+// The keys that bridge_apply() gets.
+static const char *bridge_settings(struct config *config, cfg_t *section)
+{
+    AUTO_BUF json;
+
+    buf_init(&json, SETTINGS_MAX);
+    buf_puts(&json, "{");
+    for (const struct config_setting *setting = config_bridge_settings; setting->name; setting++) {
+        add_setting(&json, section, setting);
+    }
+    buf_puts(&json, "}");
+    config->broken = config->broken || buf_status(&json, NULL);
+    return keep(config, buf_peek(&json));
+}
+
+static void take_bridge(struct config *config, cfg_t *section, struct config_bridge *ret)
+{
+    const char *group = text_of(config, section, "group");
+    const char *from = text_of(config, section, "from");
+
+    ret->name = keep(config, cfg_title(section));
+    ret->redis = text_of(config, section, "redis");
+    ret->stream = text_of(config, section, "stream");
+    ret->group = group ? group : DEFAULT_GROUP;
+    ret->consumer = text_of(config, section, "consumer");
+    ret->from_new = from && str_equal(from, "new");
+    ret->batch = (int)number_of(section, "batch", DEFAULT_BRIDGE_BATCH);
+    ret->block_ms = number_of(section, "block", DEFAULT_BLOCK_MS);
+    ret->reclaim_ms = number_of(section, "reclaim", DEFAULT_RECLAIM_MS);
+    ret->dsn = text_of(config, section, "dsn");
+    ret->pooler = flag_of(section, "pooler", false);
+    ret->settings_json = bridge_settings(config, section);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? str_equal(a, b) : a == b;
+}
+
+bool config_bridge_equal(const struct config_bridge *a, const struct config_bridge *b)
+{
+    return same_text(a->name, b->name) && same_text(a->redis, b->redis) &&
+           same_text(a->stream, b->stream) && same_text(a->group, b->group) &&
+           same_text(a->consumer, b->consumer) && a->from_new == b->from_new &&
+           a->batch == b->batch && a->block_ms == b->block_ms && a->reclaim_ms == b->reclaim_ms &&
+           same_text(a->dsn, b->dsn) && a->pooler == b->pooler &&
+           same_text(a->settings_json, b->settings_json);
+}
+
 // ---- http ----
 
 void config_http_init(struct config_http *http)
@@ -290,6 +345,11 @@ static void take_sections(struct config *config, cfg_t *cfg)
         make_array(config, cfg, "retry", sizeof(*config->retries), &config->retry_count);
     config->schedules =
         make_array(config, cfg, "schedule", sizeof(*config->schedules), &config->schedule_count);
+    config->bridges =
+        make_array(config, cfg, "bridge", sizeof(*config->bridges), &config->bridge_count);
+    for (unsigned int i = 0; i < config->bridge_count; i++) {
+        take_bridge(config, cfg_getnsec(cfg, "bridge", i), &config->bridges[i]);
+    }
     for (unsigned int i = 0; i < config->worker_count; i++) {
         take_worker(config, cfg_getnsec(cfg, "worker", i), &config->workers[i]);
     }

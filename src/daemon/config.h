@@ -74,6 +74,24 @@ struct config_schedule {
     int priority;
 };
 
+// bridge NAME { redis, stream, group, consumer, from, batch, block, reclaim, sql | queue, kind,
+//               kind_from, priority, tenant_from, ordering_key_from, unique_key_from, json, dsn,
+//               pooler }
+struct config_bridge {
+    const char *name;
+    const char *redis; // an address that redis_url_parse() reads
+    const char *stream;
+    const char *group;
+    const char *consumer; // NULL: the name of the host
+    bool from_new;        // a new group begins behind what is in the stream
+    int batch;
+    int64_t block_ms;
+    int64_t reclaim_ms;
+    const char *dsn; // NULL: the file's
+    bool pooler;
+    const char *settings_json; // of bridge_apply(): sql, queue, kind and so on
+};
+
 // http { listen, hosts, tls_cert, tls_key, max_connections, max_body, idle, disk_path,
 //        token NAME { role, hash }, alias NAME { metric, queue } }
 struct config_http {
@@ -98,6 +116,8 @@ struct config {
     size_t retry_count;
     struct config_schedule *schedules;
     size_t schedule_count;
+    struct config_bridge *bridges;
+    size_t bridge_count;
     struct config_http http;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
@@ -118,6 +138,9 @@ void config_http_init(struct config_http *http);
 #define CONFIG_NAME_MAX        200
 #define CONFIG_CONCURRENCY_MAX 10000
 #define CONFIG_BATCH_MAX       10000
+// And of a bridge's times.
+#define CONFIG_BLOCK_MAX_MS   5000
+#define CONFIG_RECLAIM_MIN_MS 1000
 
 // Defaults of a worker, with $QUEUE_POLL_INTERVAL_MS taken into account.
 void config_worker_init(struct config_worker *worker);
@@ -133,6 +156,9 @@ void config_worker_station(const struct config_worker *worker, const struct conf
 
 // The same worker, so that a reload can leave it running.
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
+
+// The same bridge.
+bool config_bridge_equal(const struct config_bridge *a, const struct config_bridge *b);
 
 // Checks the numbers that the environment gives: $QUEUE_POLL_INTERVAL_MS, $QUEUE_RETENTION_HOURS,
 // $MAX_RETRY_ATTEMPTS. Fails with MR_EUSAGE.

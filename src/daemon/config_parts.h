@@ -29,6 +29,9 @@ struct config_setting {
 // The settings of a queue; ends with a row without a name.
 extern const struct config_setting config_settings[];
 
+// Keys of a bridge that bridge_apply() gets as they are; ends with a row without a name.
+extern const struct config_setting config_bridge_settings[];
+
 // Checks that every ${NAME} in `text` that has no default is set. Fails with MR_ECONFIG.
 int config_check_variables(const char *path, const char *text, struct mr_error *err);
 

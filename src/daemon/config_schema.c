@@ -15,9 +15,11 @@
 #include "base/str.h"
 #include "daemon/config.h"
 #include "daemon/config_parts.h"
+#include "handler/sql_name.h"
 #include "http/http.h"
 #include "http/listen.h"
 #include "http/metrics.h"
+#include "store/redis_url.h"
 
 #define HINT_DISTANCE 3
 
@@ -51,17 +53,6 @@ static void hint(const char *text)
 
 // ---- unknown keys ----
 
-// What interface and database know and this version does not do yet.
-static const char *const later_sections[] = {"bridge", NULL};
-
-static bool is_among(const char *const *names, const char *key)
-{
-    while (*names && !str_equal(*names, key)) {
-        names++;
-    }
-    return *names;
-}
-
 static void hint_nearest(const cfg_t *cfg, const char *key)
 {
     const char *nearest = NULL;
@@ -89,14 +80,9 @@ static void unknown_key(cfg_t *cfg, const char *key)
 {
     bool top = !cfg->title && str_equal(cfg->name, "root");
 
-    if (top && is_among(later_sections, key)) {
-        REFUSE(cfg, "section \"%s\" comes in a later version", key);
-        hint("Leave it out for now.");
-    } else {
-        REFUSE(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
-               cfg->title ? " " : "", cfg->title ? cfg->title : "");
-        hint_nearest(cfg, key);
-    }
+    REFUSE(cfg, "unknown key \"%s\"%s%s%s%s", key, top ? "" : " in ", top ? "" : cfg->name,
+           cfg->title ? " " : "", cfg->title ? cfg->title : "");
+    hint_nearest(cfg, key);
 }
 
 // What libconfuse itself has to complain about.
@@ -372,6 +358,29 @@ static cfg_opt_t schedule_keys[] = {
     WORD("catch_up"), NUMBER("priority"), FLAG("active"), CFG_END(),
 };
 
+const struct config_setting config_bridge_settings[] = {
+    {"sql", SETTING_WORD},
+    {"queue", SETTING_WORD},
+    {"kind", SETTING_WORD},
+    {"kind_from", SETTING_WORD},
+    {"priority", SETTING_NUMBER},
+    {"tenant_from", SETTING_WORD},
+    {"json", SETTING_WORD},
+    {"ordering_key_from", SETTING_WORD},
+    {"unique_key_from", SETTING_WORD},
+    {NULL, SETTING_WORD},
+};
+
+static cfg_opt_t bridge_keys[] = {
+    TEXT("redis"),           TEXT("stream"),      TEXT("group"),
+    TEXT("consumer"),        WORD("from"),        NUMBER("batch"),
+    DURATION("block"),       DURATION("reclaim"), TEXT("sql"),
+    TEXT("queue"),           TEXT("kind"),        TEXT("kind_from"),
+    NUMBER("priority"),      TEXT("tenant_from"), TEXT("ordering_key_from"),
+    TEXT("unique_key_from"), TEXT("json"),        TEXT("dsn"),
+    FLAG("pooler"),          CFG_END(),
+};
+
 static cfg_opt_t token_keys[] = {WORD("role"), TEXT("hash"), CFG_END()};
 
 static cfg_opt_t alias_keys[] = {WORD("metric"), TEXT("queue"), CFG_END()};
@@ -400,6 +409,7 @@ static cfg_opt_t file_keys[] = {
     SECTION("queue", queue_keys),
     SECTION("retry", retry_keys),
     SECTION("schedule", schedule_keys),
+    SECTION("bridge", bridge_keys),
     CFG_SEC("http", http_keys, CFGF_NODEFAULT),
     CFG_END(),
 };
@@ -485,6 +495,102 @@ static int check_schedule(cfg_t *cfg, cfg_opt_t *opt)
         }
     }
     return 0;
+}
+
+// ---- a bridge ----
+
+static int check_bridge_names(cfg_t *section)
+{
+    static const char *const keys[] = {"stream", "group", "consumer"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (cfg_size(section, keys[i]) && strlen(cfg_getstr(section, keys[i])) > CONFIG_NAME_MAX) {
+            REFUSE(section, "bridge %s: %s is longer than %d bytes", section->title, keys[i],
+                   CONFIG_NAME_MAX);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+// Where its entries go: a function, or jobs.
+static int check_bridge_target(cfg_t *section)
+{
+    static const char *const of_jobs[] = {"kind_from", "priority", "tenant_from",
+                                          "ordering_key_from", "unique_key_from"};
+    AUTO_BUF quoted;
+
+    buf_init(&quoted, MR_ERROR_MESSAGE_SIZE);
+    if (!cfg_size(section, "sql") && !cfg_size(section, "queue")) {
+        REFUSE(section, "bridge %s has neither sql nor queue", section->title);
+        hint("Add sql = \"FUNCTION\" to call it with each batch, or queue = \"NAME\" to make "
+             "jobs.");
+        return -1;
+    }
+    if (cfg_size(section, "sql") &&
+        sql_name_quote(cfg_getstr(section, "sql"), &quoted, reading.err)) {
+        mr_error_prefix(reading.err, "bridge %s", section->title);
+        return at_line(section->line);
+    }
+    for (size_t i = 0; cfg_size(section, "sql") && i < sizeof(of_jobs) / sizeof(of_jobs[0]); i++) {
+        if (cfg_size(section, of_jobs[i])) {
+            REFUSE(section, "bridge %s has sql and %s", section->title, of_jobs[i]);
+            hint("That key is for jobs: leave it out, or leave sql out.");
+            return -1;
+        }
+    }
+    if (cfg_size(section, "kind") && cfg_size(section, "kind_from")) {
+        REFUSE(section, "bridge %s has kind and kind_from", section->title);
+        hint("Give one of them.");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_bridge_values(cfg_t *section)
+{
+    const char *from = cfg_size(section, "from") ? cfg_getstr(section, "from") : "first";
+
+    if (!str_equal(from, "first") && !str_equal(from, "new")) {
+        REFUSE(section, "wrong value for \"from\": \"%s\"", from);
+        hint("Write \"first\", all that is in the stream, or \"new\", what comes later.");
+        return -1;
+    }
+    if (cfg_size(section, "block") && cfg_getint(section, "block") > CONFIG_BLOCK_MAX_MS) {
+        REFUSE(section, "bridge %s: block is at most 5s", section->title);
+        hint("It is how long a read waits for new entries, and how long a stop may take.");
+        return -1;
+    }
+    if (cfg_size(section, "reclaim") && cfg_getint(section, "reclaim") < CONFIG_RECLAIM_MIN_MS) {
+        REFUSE(section, "bridge %s: reclaim is at least 1s", section->title);
+        hint("It is how long an entry must lie before it is taken from another consumer.");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_bridge(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+    struct redis_url url;
+
+    (void)cfg;
+    if (check_title(section)) {
+        return -1;
+    }
+    if (!cfg_size(section, "redis") || !cfg_size(section, "stream")) {
+        REFUSE(section, "bridge %s has no %s", section->title,
+               cfg_size(section, "redis") ? "stream" : "redis");
+        hint("Add redis = \"redis://HOST:PORT\" and stream = \"KEY\".");
+        return -1;
+    }
+    if (redis_url_parse(cfg_getstr(section, "redis"), &url, reading.err)) {
+        mr_error_prefix(reading.err, "bridge %s", section->title);
+        return at_line(section->line);
+    }
+    int bad = check_bridge_names(section);
+    bad = bad ? bad : check_bridge_target(section);
+    return bad ? bad : check_bridge_values(section);
 }
 
 static int check_token(cfg_t *token)
@@ -598,6 +704,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "queue", check_named);
     cfg_set_validate_func(cfg, "retry", check_named);
     cfg_set_validate_func(cfg, "schedule", check_schedule);
+    cfg_set_validate_func(cfg, "bridge", check_bridge);
     cfg_set_validate_func(cfg, "http", check_http);
     if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
         if (!reading.code) {

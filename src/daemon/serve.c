@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/bridges.h"
 #include "daemon/crew.h"
 #include "daemon/maintain.h"
 #include "daemon/notify.h"
@@ -34,11 +35,13 @@ struct serve {
     struct signals signals;
     struct config *config;
     struct crew *crew;
+    struct bridges *bridges;
     struct maintain *maintain; // NULL: not a role, or ended
     struct settings *settings; // NULL: nothing to apply, or applied
     struct http *http;         // NULL: not a role, or ended
     struct tally tally;
     bool crew_ended;
+    bool bridges_ended;
     bool maintained; // upkeep has connected
     bool ready;
     bool stopping;
@@ -51,12 +54,12 @@ struct serve {
 
 static const struct {
     const char *name;
-    unsigned role; // 0: a later version's
+    unsigned role;
 } roles[] = {
     {"work", SERVE_WORK},
     {"maintain", SERVE_MAINTAIN},
     {"http", SERVE_HTTP},
-    {"bridge", 0},
+    {"bridge", SERVE_BRIDGE},
 };
 
 static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
@@ -65,11 +68,6 @@ static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
     int nearest_distance = INT_MAX;
 
     for (size_t i = 0; i < COUNT_OF(roles); i++) {
-        if (str_equal(name, roles[i].name) && roles[i].role == 0) {
-            mr_error_set(err, MR_EUSAGE, "role \"%s\" comes in a later version", name);
-            mr_error_hint(err, "Leave it out for now: --roles work,maintain.");
-            return MR_EUSAGE;
-        }
         int distance = str_distance(name, roles[i].name);
         if (distance < nearest_distance) {
             nearest_distance = distance;
@@ -183,6 +181,12 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
         mr_error_hint(err, "Add a worker section to the file, or the role maintain.");
         return MR_ECONFIG;
     }
+    if (options->roles == SERVE_BRIDGE && config->bridge_count == 0) {
+        config_free(config);
+        mr_error_set(err, MR_ECONFIG, "no bridge is configured, and bridge is the only role");
+        mr_error_hint(err, "Add a bridge section to the file.");
+        return MR_ECONFIG;
+    }
     if (!str_empty(options->dsn)) {
         config->dsn = options->dsn;
     }
@@ -200,10 +204,13 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
 static void log_start(const struct serve *serve)
 {
     char names[ROLE_NAMES_SIZE];
-    // The role http without a section http has nothing to do.
+    // The role http without a section http has nothing to do, nor bridge without a bridge.
     unsigned shown = serve->options->roles;
     if (!serves_http(serve->options, serve->config)) {
         shown &= ~(unsigned)SERVE_HTTP;
+    }
+    if (serve->config->bridge_count == 0) {
+        shown &= ~(unsigned)SERVE_BRIDGE;
     }
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("version", serve->options->version),
@@ -250,7 +257,8 @@ static void check_ready(void *arg)
     struct serve *serve = arg;
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
-        (serve->maintain && !serve->maintained) || (serve->http && !http_connected(serve->http))) {
+        !bridges_ready(serve->bridges) || (serve->maintain && !serve->maintained) ||
+        (serve->http && !http_connected(serve->http))) {
         return;
     }
     serve->ready = true;
@@ -263,7 +271,7 @@ static void check_ready(void *arg)
 // The loop ends when nothing is left on it.
 static void check_end(struct serve *serve)
 {
-    if (serve->stopping && serve->crew_ended && serve->parts == 0) {
+    if (serve->stopping && serve->crew_ended && serve->bridges_ended && serve->parts == 0) {
         signals_close(&serve->signals);
     }
 }
@@ -273,6 +281,14 @@ static void on_crew_ended(void *arg)
     struct serve *serve = arg;
 
     serve->crew_ended = true;
+    check_end(serve);
+}
+
+static void on_bridges_ended(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->bridges_ended = true;
     check_end(serve);
 }
 
@@ -331,6 +347,15 @@ static void on_reasons(void *arg, struct buf *out)
     const struct serve *serve = arg;
 
     crew_reasons(serve->crew, out);
+    bridges_reasons(serve->bridges, out);
+}
+
+static void on_bridges(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
+                       void *each_arg)
+{
+    const struct serve *serve = arg;
+
+    bridges_each(serve->bridges, each, each_arg);
 }
 
 static void on_breakers(void *arg, void (*each)(void *each_arg, const char *worker, bool open),
@@ -363,6 +388,7 @@ static int start_http(struct serve *serve, struct mr_error *err)
         .connected = on_http_connected,
         .reasons = on_reasons,
         .breakers = on_breakers,
+        .bridges = on_bridges,
         .reconnects = on_reconnects,
         .arg = serve,
     };
@@ -444,7 +470,13 @@ static void on_stop(void *arg)
     if (serve->settings) {
         settings_stop(serve->settings);
     }
-    signals_limit(&serve->signals, crew_stop(serve->crew) + SIGNALS_MARGIN_MS);
+    int64_t crew_ms = crew_stop(serve->crew);
+    int64_t bridges_ms = serve->bridges ? bridges_stop(serve->bridges) : 0;
+    signals_limit(&serve->signals,
+                  (crew_ms > bridges_ms ? crew_ms : bridges_ms) + SIGNALS_MARGIN_MS);
+    if (bridges_ms == 0) {
+        on_bridges_ended(serve);
+    }
     if (crew_size(serve->crew) == 0) {
         on_crew_ended(serve);
     }
@@ -492,6 +524,9 @@ static int reload(struct serve *serve, struct mr_error *err)
     if (code == 0 && (serve->options->roles & SERVE_WORK)) {
         code = crew_apply(serve->crew, config, err);
     }
+    if (code == 0 && (serve->options->roles & SERVE_BRIDGE)) {
+        code = bridges_apply(serve->bridges, config, err);
+    }
     if (code) {
         config_free(config);
         return code;
@@ -528,10 +563,21 @@ static int start(struct serve *serve, struct mr_error *err)
         .ended = on_crew_ended,
         .arg = serve,
     };
+    const struct bridges_hooks bridges_hooks = {
+        .connected = check_ready,
+        .ended = on_bridges_ended,
+        .arg = serve,
+    };
     int code = crew_new(&serve->loop, &hooks, &serve->tally, &serve->crew, err);
 
+    if (code == 0) {
+        code = bridges_new(&serve->loop, &bridges_hooks, &serve->bridges, err);
+    }
     if (code == 0 && (serve->options->roles & SERVE_WORK)) {
         code = crew_apply(serve->crew, serve->config, err);
+    }
+    if (code == 0 && (serve->options->roles & SERVE_BRIDGE)) {
+        code = bridges_apply(serve->bridges, serve->config, err);
     }
     if (code == 0) {
         code = start_maintain(serve, err);
@@ -565,6 +611,7 @@ static int run(struct serve *serve, struct mr_error *err)
         log_end(serve);
     }
     crew_free(serve->crew);
+    bridges_free(serve->bridges);
     tally_done(&serve->tally);
     uv_loop_close(&serve->loop);
     return code;

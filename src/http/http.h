@@ -30,6 +30,21 @@ struct http_alias {
     const char *queue;
 };
 
+// What a bridge has done and how far it is behind. Strings are borrowed.
+struct http_bridge {
+    const char *name;
+    bool connected; // to Redis
+    bool known;     // the next four are, as of the last look
+    int64_t lag;    // entries that no consumer has read; -1: Redis cannot tell
+    int64_t pending;
+    int64_t length;
+    double lag_seconds; // age of the oldest entry that has not been acknowledged
+    int64_t applied, repeated, dead;
+    int64_t reclaimed;
+    int64_t reconnects;
+    int64_t holds;
+};
+
 // Strings are borrowed until http_apply() with others, or the end.
 struct http_options {
     const char *dsn;
@@ -60,6 +75,9 @@ struct http_hooks {
     // Calls `each` for every worker: whether its breaker is open.
     void (*breakers)(void *arg, void (*each)(void *each_arg, const char *worker, bool open),
                      void *each_arg);
+    // The same for every bridge.
+    void (*bridges)(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
+                    void *each_arg);
     int64_t (*reconnects)(void *arg); // of all other parts
     void *arg;
 };

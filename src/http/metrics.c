@@ -248,6 +248,85 @@ static void write_breakers(const struct page *page, const struct metric *metric)
     page->http->hooks.breakers(page->http->hooks.arg, on_breaker, page->out);
 }
 
+// ---- bridges ----
+
+// A figure of a bridge; false: it is not known.
+static bool bridge_figure(const struct http_bridge *bridge, const char *key, double *ret)
+{
+    const struct {
+        const char *key;
+        bool known;
+        double value;
+    } figures[] = {
+        {"connected", true, bridge->connected},
+        {"lag", bridge->known && bridge->lag >= 0, (double)bridge->lag},
+        {"pending", bridge->known && bridge->pending >= 0, (double)bridge->pending},
+        {"length", bridge->known, (double)bridge->length},
+        {"lag_seconds", bridge->known, bridge->lag_seconds},
+        {"reclaimed", true, (double)bridge->reclaimed},
+        {"holds", true, (double)bridge->holds},
+    };
+
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        if (str_equal(figures[i].key, key)) {
+            *ret = figures[i].value;
+            return figures[i].known;
+        }
+    }
+    return false;
+}
+
+struct bridge_row {
+    struct buf *out;
+    const struct metric *metric;
+};
+
+static void on_bridge(void *arg, const struct http_bridge *bridge)
+{
+    const struct bridge_row *row = arg;
+    double value = 0;
+
+    if (bridge_figure(bridge, row->metric->key, &value)) {
+        buf_printf(row->out, "%s{bridge=", row->metric->name);
+        add_label(row->out, bridge->name);
+        buf_printf(row->out, "} %.12g\n", value);
+    }
+}
+
+static void write_bridges(const struct page *page, const struct metric *metric)
+{
+    struct bridge_row row = {page->out, metric};
+
+    page->http->hooks.bridges(page->http->hooks.arg, on_bridge, &row);
+}
+
+static void on_bridge_entries(void *arg, const struct http_bridge *bridge)
+{
+    const struct bridge_row *row = arg;
+    const struct {
+        const char *outcome;
+        int64_t count;
+    } outcomes[] = {
+        {"applied", bridge->applied},
+        {"repeated", bridge->repeated},
+        {"dead", bridge->dead},
+    };
+
+    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+        buf_printf(row->out, "%s{bridge=", row->metric->name);
+        add_label(row->out, bridge->name);
+        buf_printf(row->out, ",outcome=\"%s\"} %lld\n", outcomes[i].outcome,
+                   (long long)outcomes[i].count);
+    }
+}
+
+static void write_bridge_entries(const struct page *page, const struct metric *metric)
+{
+    struct bridge_row row = {page->out, metric};
+
+    page->http->hooks.bridges(page->http->hooks.arg, on_bridge_entries, &row);
+}
+
 static void write_reconnects(const struct page *page, const struct metric *metric)
 {
     const struct http *http = page->http;
@@ -308,6 +387,14 @@ static const struct metric table[] = {
     {"millrace_job_wait_seconds", "histogram", "From created to started, first attempts that this process ran.", write_wait, NULL, NULL},
     {"millrace_job_run_seconds", "histogram", "From started to ended, of jobs that this process ran.", write_run, NULL, NULL},
     {"millrace_breaker_open", "gauge", "1 while a worker's breaker is not closed.", write_breakers, NULL, NULL},
+    {"millrace_bridge_connected", "gauge", "1 while a bridge is connected to Redis.", write_bridges, "connected", NULL},
+    {"millrace_bridge_lag", "gauge", "Entries of the stream that the group has not read.", write_bridges, "lag", NULL},
+    {"millrace_bridge_lag_seconds", "gauge", "Age of the oldest entry that is not acknowledged.", write_bridges, "lag_seconds", NULL},
+    {"millrace_bridge_pending", "gauge", "Entries that were read and are not acknowledged.", write_bridges, "pending", NULL},
+    {"millrace_bridge_stream_length", "gauge", "Entries in the stream.", write_bridges, "length", NULL},
+    {"millrace_bridge_entries_total", "counter", "Entries by what became of them.", write_bridge_entries, NULL, NULL},
+    {"millrace_bridge_reclaimed_total", "counter", "Entries that an earlier or another consumer left.", write_bridges, "reclaimed", NULL},
+    {"millrace_bridge_holds_total", "counter", "Times that a bridge had to wait and try again.", write_bridges, "holds", NULL},
     {"millrace_reconnects_total", "counter", "Connections to the database that were lost.", write_reconnects, NULL, NULL},
     {"millrace_http_connections", "gauge", "Open connections of HTTP.", write_connections, NULL, NULL},
     {"millrace_build_info", "gauge", "The version, as a label.", write_build, NULL, NULL},

@@ -58,7 +58,7 @@ retry mail { max_attempts = 7 }
 schedule digest { cron = "*/5 8-18 * * MON-FRI"  kind = "digest"  args = '{"to": "ada"}' }
 END
     [ "$status" -eq 0 ]
-    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies, 1 schedules" ]
+    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies, 1 schedules, 0 bridges" ]
 }
 
 @test "a typo names file, line and the nearest key" {
@@ -123,13 +123,16 @@ END
     refused '1: wrong value for "active": "perhaps"' 'Write true or false.'
 }
 
-@test "what a later version brings is said to" {
+@test "roles: a bridge alone needs a bridge, a word that is none is refused" {
     check <<<'bridge b { }'
-    refused '1: section "bridge" comes in a later version' 'Leave it out for now.'
+    refused '1: bridge b has no redis' 'Add redis = "redis://HOST:PORT" and stream = "KEY".'
     echo >"$conf"
-    run "$MR_BIN" serve -c "$conf" --roles work,bridge
+    run "$MR_BIN" serve -c "$conf" --roles bridge --check
+    [ "$status" -eq 1 ]
+    [[ $output == *'no bridge is configured, and bridge is the only role'* ]]
+    run "$MR_BIN" serve --roles bridge
     [ "$status" -eq 2 ]
-    [[ $output == *'role "bridge" comes in a later version'* ]]
+    [[ $output == *'no configuration file'* ]]
     run "$MR_BIN" serve -c "$conf" --roles wrok
     [ "$status" -eq 2 ]
     [[ $output == *'unknown role: "wrok"'*'nearest is work'* ]]

@@ -136,3 +136,7 @@ page_matches()
     printf '```sql\nselect 1;\n' >"$BATS_TEST_TMPDIR/open.md"
     run -1 parts commands "$BATS_TEST_TMPDIR/open.md"
 }
+
+@test "docs/bridge.md prints what it says" {
+    page_matches "$MR_ROOT/docs/bridge.md"
+}

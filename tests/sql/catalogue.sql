@@ -69,6 +69,12 @@ insert into t.public_function values
   ('millrace_worker',   'progress',         'millrace.progress(t.lease(), t.held(), 50)'),
   ('millrace_worker',   'wait_channel',     'millrace.wait_channel(''default'', ''w'')'),
   ('millrace_worker',   'maintain',         'millrace.maintain()'),
+  ('millrace_worker',   'bridge_admit',     'millrace.bridge_admit(''b'', ''s'', ''g'', ''{}'')'),
+  ('millrace_worker',   'bridge_apply',     'millrace.bridge_apply(''b'', ''s'', ''g'', ''{}'', ''{}'')'),
+  ('millrace_worker',   'bridge_begin',     'millrace.bridge_begin(''b'', ''s'', ''g'', ''1-1'')'),
+  ('millrace_worker',   'bridge_bury',      'millrace.bridge_bury(''b'', ''s'', ''g'', ''1-1'', ''spare'', ''k'', ''{}'', ''error'')'),
+  ('millrace_worker',   'bridge_floor',     'millrace.bridge_floor(''b'', ''s'', ''g'', ''1-1'')'),
+  ('millrace_admin',    'bridge_forget',    'millrace.bridge_forget(''b'')'),
   ('millrace_admin',    'set_queue',        'millrace.set_queue(''default'', ''{}'')'),
   ('millrace_admin',    'drop_queue',       'millrace.drop_queue(''spare'')'),
   ('millrace_admin',    'purge',            'millrace.purge(''spare'')'),
@@ -102,7 +108,7 @@ insert into t.view_function values
   ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_put');
 -- Those that run with their callers' rights.
 create table t.invoker_function (function_name text);
-insert into t.invoker_function values ('capture'), ('uncapture'), ('capture_enable'), ('capture_disable');
+insert into t.invoker_function values ('capture'), ('uncapture'), ('capture_enable'), ('capture_disable'), ('bridge_apply');
 create table t.role_rank (role_name text, above text[]);
 insert into t.role_rank values
   ('millrace_reader',   array['millrace_reader', 'millrace_producer', 'millrace_worker', 'millrace_admin']),
@@ -153,7 +159,7 @@ select is(array(select c.relname || ' ' || r.role_name
                    and has_table_privilege(r.role_name, c.oid, 'select')
                  order by 1),
           array(select v || ' ' || r.role_name
-                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'captures', 'schema_migration', 'schema_functions']) v
+                  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'bridges', 'captures', 'schema_migration', 'schema_functions']) v
                  cross join t.role_rank r
                  order by 1), 'readable are the views and what migrate wrote down, for all four roles');
 select is(array(select a.attrelid::regclass::text || '.' || a.attname
@@ -223,6 +229,7 @@ begin
   perform millrace.set_queue('spare', '{}');
   perform millrace.set_queue('shared', '{"fair": true}');
   perform millrace.schedule('spare', '@daily', 'k');
+  perform millrace.bridge_begin('b', 's', 'g', '1-1');
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
   select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';
 end $$;
@@ -270,7 +277,7 @@ select is(t.state_of('millrace_producer', 'millrace.claim()'), '42501 permission
 select is(t.state_of('millrace_worker', 'millrace.enqueue(''k'')'), '42501 permission denied for function enqueue', 'a worker does not enqueue');
 select is(t.state_of('millrace_worker', 'millrace.purge(''spare'')'), '42501 permission denied for function purge', 'a worker does not purge');
 select is(t.state_of('millrace_reader', format('(select count(*) from millrace.%I)', v)), 'fine', format('a reader reads millrace.%s', v))
-  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'captures', 'schema_migration', 'schema_functions']) v;
+  from unnest(array['jobs', 'queues', 'dead_letters', 'workers', 'retries', 'schedules', 'batches', 'bridges', 'captures', 'schema_migration', 'schema_functions']) v;
 select is(t.state_of('millrace_admin', format('(select count(*) from millrace.%I)', v)), '42501 permission denied for table ' || v, format('not even an admin reads millrace.%s', v))
   from unnest(array['job', 'claim', 'delayed', 'dead', 'queue', 'archive', 'job_0', 'claim_parked']) v;
 -- Internal functions are closed to all roles: the clock, and with it every lease, is not the caller's.

@@ -197,15 +197,38 @@ static void http_mistakes(void **state)
                       "Did you mean listen?");
 }
 
-static void later_versions(void **state)
+static void bridges(void **state)
 {
     (void)state;
-    refused("bridge b { }", ":1: section \"bridge\" comes in a later version",
-            "Leave it out for now.");
-    // not a beginning or an end of one of those words
-    refused(
-        "brid x", ":1: unknown key \"brid\"",
-        "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule, http.");
+    refused("bridge b { }", ":1: bridge b has no redis",
+            "Add redis = \"redis://HOST:PORT\" and stream = \"KEY\".");
+    refused("bridge b { redis = \"redis://h\" }", ":1: bridge b has no stream",
+            "Add redis = \"redis://HOST:PORT\" and stream = \"KEY\".");
+    refused("bridge b { redis = \"redis://h\" stream = s }",
+            ":1: bridge b has neither sql nor queue",
+            "Add sql = \"FUNCTION\" to call it with each batch, or queue = \"NAME\" to make jobs.");
+    refused("bridge b { redis = \"redis://h\" stream = s queue = q kind = a kind_from = b }",
+            ":1: bridge b has kind and kind_from", "Give one of them.");
+    refused("bridge b { redis = \"redis://h\" stream = s sql = f priority = 3 }",
+            ":1: bridge b has sql and priority",
+            "That key is for jobs: leave it out, or leave sql out.");
+    refused_somewhere("bridge b { redis = \"redis://h\" stream = s sql = \"f(x)\" }",
+                      ":1: bridge b: not the name of a function: \"f(x)\"", "");
+    refused_somewhere("bridge b { redis = \"redis://u:geheim@\" stream = s sql = f }",
+                      ":1: bridge b: not the address of a Redis server: it has no host", "");
+    refused_somewhere("bridge b { redis = \"redis://h\" stream = s sql = f from = last }",
+                      ":1: wrong value for \"from\": \"last\"", "");
+    refused_somewhere("bridge b { redis = \"redis://h\" stream = s sql = f block = 6s }",
+                      ":1: bridge b: block is at most 5s", "");
+    refused_somewhere("bridge b { redis = \"redis://h\" stream = s sql = f reclaim = 999ms }",
+                      ":1: bridge b: reclaim is at least 1s", "");
+    refused("bridge b { redis = \"redis://h\" stream = s sql = f batch = 10001 }",
+            ":1: wrong value for \"batch\": \"10001\"", "Write a whole number from 1 to 10000.");
+    refused("bridge b { redis = \"redis://h\" stream = s sql = f strem = x }",
+            ":1: unknown key \"strem\" in bridge b", "Did you mean stream?");
+    refused("wobble x", ":1: unknown key \"wobble\"",
+            "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule, "
+            "bridge, http.");
 }
 
 static void wrong_values(void **state)
@@ -387,7 +410,7 @@ int main(void)
         cmocka_unit_test(unknown_keys),
         cmocka_unit_test(http_section),
         cmocka_unit_test(http_mistakes),
-        cmocka_unit_test(later_versions),
+        cmocka_unit_test(bridges),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(wrong_workers),
         cmocka_unit_test(schedules),

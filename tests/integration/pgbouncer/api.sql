@@ -82,6 +82,16 @@ select next_at is null as passed_schedule_disable from millrace.schedules where 
 select millrace.unschedule(:'q');
 select count(*) = 0 as passed_unschedule from millrace.schedules where name = :'q';
 select millrace.cron_next('@daily', '2030-01-01 12:00+00') = '2030-01-02 00:00+00' as passed_cron_next;
+select begin_after is null and not restarted as passed_bridge_begin from millrace.bridge_begin(:'q', 's', 'g', '5-0');
+select applied = 2 and repeated = 0 as passed_bridge_apply
+  from millrace.bridge_apply(:'q', 's', 'g', array['5-1', '5-2'], array['{"n": "1"}', '{"n": "2"}']::jsonb[], true, jsonb_build_object('queue', :'q'));
+:note
+select millrace.bridge_admit(:'q', 's', 'g', array['5-2', '5-3']) = array[2] as passed_bridge_admit;
+select millrace.bridge_bury(:'q', 's', 'g', '5-3', :'q', 'k', '{}', 'e') > 0 as passed_bridge_bury;
+select millrace.bridge_floor(:'q', 's', 'g', '5-9') = 2 as passed_bridge_floor;
+select millrace.bridge_forget(:'q') = 1 as passed_bridge_forget;
+select millrace.purge_dead(:'q') = 1 as passed_bridge_purge;
+:note
 select millrace.purge(:'q') > 0 as passed_purge;
 select count(*) = 0 as passed_empty from millrace.claim(:'q', 'w', 1);
 select millrace.enqueue('k', queue => :'q') as id \gset

@@ -1,0 +1,24 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# examples/term-analytics, shorter: everything it proves, with each part killed once.
+
+bats_require_minimum_version 1.5.0
+
+@test "counts in are counts out after each part was killed" {
+    TMPDIR=$MR_SCRATCH DURATION=9 RATE=500 KILLS=1 run "$MR_ROOT/examples/term-analytics/run" 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok ' <<<"$output")" -eq 8 ]
+    [[ $output != *WRONG* ]]
+    [[ $output == *'term_queue_pending_count '*'term_queue_retry_count '*'term_queue_oldest_pending_age_seconds '* ]]
+    [[ $output == *'{"retention": "24:00:00", "max_attempts": 3}'* ]]
+}
+
+@test "the dashboard asks for metrics that are there" {
+    run jq -r '.panels[].targets[].expr' "$MR_ROOT/examples/term-analytics/dashboard.json"
+    [ "$status" -eq 0 ]
+    while read -r name; do
+        grep -qE "$name( |\`)" "$MR_ROOT/examples/term-analytics/analytics.conf" "$MR_ROOT/docs/metrics.md"
+    done < <(grep -oE '(term_queue|millrace)_[a-z_]+' <<<"$output" | sort -u)
+}
