@@ -170,12 +170,12 @@ language sql
 as $$
   select a.alert, a.value
     from millrace.stats(p_queue) s
+   cross join (select coalesce(sum(w.jobs_running), 0) as stuck from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
    cross join lateral (values
       ('pending > 100', s.available::numeric, s.available > 100),
       ('failed > 5 %', round(100.0 * s.dead / greatest(s.completed_1h + s.dead, 1), 1), s.dead > 0.05 * (s.completed_1h + s.dead)),
       ('oldest pending > 5 min', round(s.oldest_seconds::numeric), s.oldest_seconds > 300),
-      ('stuck > 10', (select count(*) from millrace.jobs j where j.queue = p_queue and j.status = 'running' and j.claimed_at < now() - interval '10 minutes'),
-       (select count(*) from millrace.jobs j where j.queue = p_queue and j.status = 'running' and j.claimed_at < now() - interval '10 minutes') > 10),
+      ('stuck > 10', w.stuck, w.stuck > 10),
       ('nothing processed for 10 min', s.available::numeric, s.available > 0 and s.oldest_seconds > 600)) a(alert, value, is_on)
    where a.is_on
 $$;
