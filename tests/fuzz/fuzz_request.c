@@ -43,6 +43,14 @@ static void no_breakers(void *arg, void (*each)(void *each_arg, const char *work
     (void)each_arg;
 }
 
+static void no_bridges(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
+                       void *each_arg)
+{
+    (void)arg;
+    (void)each;
+    (void)each_arg;
+}
+
 static int64_t no_reconnects(void *arg)
 {
     (void)arg;
@@ -63,7 +71,8 @@ static int listen_here(void)
 static void start(void)
 {
     static struct auth_token token = {.name = "ops", .rights = 15};
-    static const struct http_hooks hooks = {nothing, no_reasons, no_breakers, no_reconnects, NULL};
+    static const struct http_hooks hooks = {nothing,    no_reasons,    no_breakers,
+                                            no_bridges, no_reconnects, NULL};
     char hash[AUTH_HASH_SIZE];
     struct mr_error err;
 
