@@ -94,6 +94,7 @@ await visit(async ({ page, go, see, press, row, shot }) => {
     await row("open").first().waitFor();
     await until(async () => await page.getByRole("table", { name: "Upkeep" }).locator("tbody tr").count() > 5, "the duties");
     await see("synchronous_commit");
+    await see("Disk free");
     if (doctor) {
         await page.locator("summary").getByText(/checks are ok/).click();
         await page.getByRole("table", { name: "What is ok" }).getByRole("row").nth(1).waitFor();
