@@ -11,6 +11,7 @@
 #include "cli/doctor_client.h"
 #include "cli/finding.h"
 #include "cli/rows.h"
+#include "cli/terminal.h"
 
 enum { PLACE_MAX = 400 };
 
@@ -110,7 +111,7 @@ static int run(const struct command_shared *shared)
     if (shared->json) {
         findings_print_json(&findings, stdout, NULL);
     } else if (code == 0) {
-        findings_print(&findings, isatty(STDOUT_FILENO), stdout);
+        findings_print(&findings, terminal_colours(STDOUT_FILENO), stdout);
     }
     if (code) {
         return command_fail(&err);

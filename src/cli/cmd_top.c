@@ -18,6 +18,7 @@
 #include "cli/feed.h"
 #include "cli/keys.h"
 #include "cli/screen.h"
+#include "cli/terminal.h"
 #include "cli/top_model.h"
 #include "cli/top_view.h"
 
@@ -29,6 +30,7 @@ enum {
     NOTICE_MORE = 500,
     PLACE_MAX = 200,
     NOTICE_MS = 10000,
+    SILENCE_MS = 3000, // after so long it is said that the database does not answer
 };
 
 static const struct command_form form = {
@@ -57,11 +59,16 @@ struct top {
     int64_t interval_ms;
     int64_t look_ms;   // when to look next
     int64_t system_ms; // when to ask for what costs more
+    int64_t sent_ms;   // when the last question was asked
+    bool silent;       // it is on the screen that nothing comes
     int64_t key_ms;    // when an unfinished key is given up
     int64_t notice_ms; // when the notice goes
     char *selected;    // the name of the queue under the cursor
+    char *asked;       // the queue of the question: the cursor's may be gone when the answer comes
+    bool asked_resume; // and what it is about, whatever somebody else does meanwhile
+    bool asks;         // for y or n
+    bool wants;        // the answer was y; sent as soon as the connection is free
     char *acting;      // "pause" or "resume" was sent, and the queue's name
-    bool asks;         // for y or n, about pausing
     bool quit;
     bool changed; // draw
     int signals;  // a descriptor
@@ -74,6 +81,7 @@ static void notice(struct top *top, enum style style, const char *text, const ch
     str_trim_utf8(top->notice);
     top->view.notice_style = style;
     top->notice_ms = clock_ms() + NOTICE_MS;
+    top->silent = false; // it is this that is on the screen
     top->changed = true;
 }
 
@@ -106,6 +114,7 @@ static void look(struct top *top)
     const char *values[] = {all ? "true" : "false", into ? top->selected : NULL};
 
     feed_ask(top->feed, look_sql, 2, values);
+    top->sent_ms = clock_ms();
     top->look_ms = clock_ms() + top->interval_ms;
     if (all) {
         top->system_ms = clock_ms() + SYSTEM_EVERY_MS;
@@ -159,6 +168,25 @@ static void answered(struct top *top, PGresult *answer)
     top->changed = true;
 }
 
+// A database that hangs is told from one that has nothing to say. A question stays in sight.
+static void tell_silence(struct top *top)
+{
+    int64_t silent_ms = clock_ms() - top->sent_ms;
+    bool silent = feed_status(top->feed) == FEED_BUSY && silent_ms >= SILENCE_MS;
+    char text[32];
+
+    if (top->asks || (!silent && !top->silent)) {
+        return;
+    }
+    if (silent) {
+        snprintf(text, sizeof(text), "%d s", (int)(silent_ms / 1000));
+        notice(top, STYLE_WARNING, "the database has not answered for ", text);
+    } else if (top->view.connected) {
+        quiet(top);
+    }
+    top->silent = silent;
+}
+
 static void advance(struct top *top)
 {
     bool was_up = top->view.connected;
@@ -179,6 +207,7 @@ static void advance(struct top *top)
         top->view.connected = false;
         notice(top, STYLE_CRITICAL, "no connection, trying again: ", feed_trouble(top->feed));
         top->notice_ms = INT64_MAX;
+        top->wants = top->asks = false;
         free(top->acting);
         top->acting = NULL;
     }
@@ -194,10 +223,10 @@ static void advance(struct top *top)
 
 static void move(struct top *top, int by)
 {
-    if (top->view.page == TOP_PAGE_QUEUE) {
+    if (top->view.page != TOP_PAGE_LIST) {
         int scroll = top->view.scroll + by;
         top->view.scroll = scroll > 0 ? scroll : 0;
-    } else if (top->model.count > 0 && top->view.page == TOP_PAGE_LIST) {
+    } else if (top->model.count > 0) {
         int last = (int)top->model.count - 1;
         int at = top->selected ? top_model_find(&top->model, top->selected) : 0;
 
@@ -241,10 +270,16 @@ static void ask_pause(struct top *top)
     if (!top->selected || top->view.page == TOP_PAGE_HELP) {
         return;
     }
+    free(top->asked);
+    top->asked = strdup(top->selected);
+    top->asked_resume = is_paused(top);
+    if (!top->asked) {
+        return;
+    }
     AUTO_BUF text;
 
     buf_init(&text, NOTICE_MAX);
-    buf_printf(&text, "%s %s? (y/n)", is_paused(top) ? "resume" : "pause", top->selected);
+    buf_printf(&text, "%s %s? (y/n)", top->asked_resume ? "resume" : "pause", top->asked);
     notice(top, STYLE_WARNING, buf_peek(&text), "");
     top->notice_ms = INT64_MAX;
     top->asks = true;
@@ -254,25 +289,27 @@ static void act(struct top *top)
 {
     static const char *const pause_sql = "select millrace.pause($1)";
     static const char *const resume_sql = "select millrace.resume($1)";
-    const char *values[] = {top->selected};
+    const char *values[] = {top->asked};
     char text[NOTICE_MAX];
 
-    if (feed_status(top->feed) != FEED_READY) {
-        notice(top, STYLE_WARNING, "not done: the database is busy or away", "");
-        return;
-    }
-    snprintf(text, sizeof(text), "%s %s", is_paused(top) ? "resume" : "pause", top->selected);
-    feed_ask(top->feed, is_paused(top) ? resume_sql : pause_sql, 1, values);
+    snprintf(text, sizeof(text), "%s %s", top->asked_resume ? "resume" : "pause", top->asked);
+    feed_ask(top->feed, top->asked_resume ? resume_sql : pause_sql, 1, values);
     free(top->acting);
     top->acting = strdup(text);
+    top->sent_ms = clock_ms();
+    top->wants = false;
 }
 
 static void answer_question(struct top *top, int key)
 {
     top->asks = false;
     quiet(top);
-    if (key == 'y' || key == 'Y') {
-        act(top);
+    if (key != 'y' && key != 'Y') {
+        return;
+    }
+    top->wants = top->view.connected;
+    if (!top->wants) {
+        notice(top, STYLE_WARNING, "not done: there is no connection", "");
     }
 }
 
@@ -409,6 +446,7 @@ static void wait_for_something(struct top *top)
     if (top->notice[0] && clock_ms() >= top->notice_ms) {
         quiet(top);
     }
+    tell_silence(top);
     advance(top);
 }
 
@@ -428,7 +466,9 @@ static int run_live(struct top *top, struct mr_error *err)
     }
     notice(top, STYLE_DIM, "connecting", "");
     while (code == 0 && !top->quit) {
-        if (feed_status(top->feed) == FEED_READY && clock_ms() >= top->look_ms) {
+        if (feed_status(top->feed) == FEED_READY && top->wants) {
+            act(top);
+        } else if (feed_status(top->feed) == FEED_READY && clock_ms() >= top->look_ms) {
             look(top);
         }
         if (top->changed) {
@@ -481,7 +521,7 @@ static int run_once(struct top *top, const char *dsn, struct mr_error *err)
 
 static int run(struct top *top, const char *dsn, bool once, struct mr_error *err)
 {
-    bool live = !once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+    bool live = !once && terminal_moves(STDOUT_FILENO) && isatty(STDIN_FILENO);
     int code = 0;
 
     top->view = (struct top_view){
@@ -501,6 +541,7 @@ static int run(struct top *top, const char *dsn, bool once, struct mr_error *err
     feed_free(top->feed);
     top_model_done(&top->model);
     free(top->selected);
+    free(top->asked);
     free(top->acting);
     return code;
 }

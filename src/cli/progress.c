@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/figure.h"
+#include "cli/terminal.h"
 
 enum { TEXT_MAX = 1024, WIDTH_DEFAULT = 80, BAR_MIN = 10, BAR_MAX = 30 };
 
@@ -17,7 +18,7 @@ void progress_init(struct progress *progress, const char *noun, int64_t whole, b
 {
     *progress = (struct progress){
         .out = quiet ? NULL : stderr,
-        .terminal = isatty(STDERR_FILENO),
+        .terminal = terminal_moves(STDERR_FILENO),
         .noun = noun,
         .whole = whole,
         .start_ms = clock_ms(),

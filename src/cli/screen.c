@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/terminal.h"
 #include "cli/width.h"
 
 enum { LINE_MAX_BYTES = 64 * 1024, OUT_MAX = 16 * 1024 * 1024 };
@@ -28,6 +29,7 @@ struct line {
 struct screen {
     bool terminal;
     bool taken;
+    bool colours;
     struct termios before;
     int rows, columns;
     struct line line; // that is put together
@@ -40,10 +42,16 @@ struct screen {
 
 static struct screen *open_screen; // to be given back at exit
 
-static const char *const styles[] = {
-    [STYLE_PLAIN] = "",           [STYLE_BOLD] = "\033[1m",        [STYLE_DIM] = "\033[2m",
-    [STYLE_TITLE] = "\033[7m",    [STYLE_SELECTED] = "\033[7m",    [STYLE_GOOD] = "\033[32m",
-    [STYLE_WARNING] = "\033[33m", [STYLE_CRITICAL] = "\033[1;31m",
+// With colours, and without: then what is bad is bold.
+static const char *const styles[][2] = {
+    [STYLE_PLAIN] = {"", ""},
+    [STYLE_BOLD] = {"\033[1m", "\033[1m"},
+    [STYLE_DIM] = {"\033[2m", "\033[2m"},
+    [STYLE_TITLE] = {"\033[7m", "\033[7m"},
+    [STYLE_SELECTED] = {"\033[7m", "\033[7m"},
+    [STYLE_GOOD] = {"\033[32m", ""},
+    [STYLE_WARNING] = {"\033[33m", "\033[1m"},
+    [STYLE_CRITICAL] = {"\033[1;31m", "\033[1m"},
 };
 
 // ---- the terminal ----
@@ -102,6 +110,7 @@ int screen_open(bool terminal, struct screen **ret, struct mr_error *err)
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     screen->terminal = terminal;
+    screen->colours = terminal && terminal_colours(STDOUT_FILENO);
     if (terminal && tcgetattr(STDIN_FILENO, &screen->before)) {
         free(screen);
         mr_error_set(err, MR_EUSAGE, "the keyboard is no terminal");
@@ -189,7 +198,7 @@ static int room(const struct screen *screen)
 
 static const char *style_text(const struct screen *screen, enum style style)
 {
-    return styles[style == STYLE_PLAIN ? screen->tint : style];
+    return styles[style == STYLE_PLAIN ? screen->tint : style][screen->colours ? 0 : 1];
 }
 
 void screen_put(struct screen *screen, enum style style, const char *text)
@@ -222,7 +231,7 @@ void screen_field(struct screen *screen, enum style style, const char *text, int
     screen->line.columns += width_add(&screen->line.text, text, width);
     if (on[0] && screen->tint != STYLE_SELECTED) {
         buf_puts(&screen->line.text, "\033[0m");
-        buf_puts(&screen->line.text, styles[screen->tint]);
+        buf_puts(&screen->line.text, style_text(screen, screen->tint));
     }
     if (!right) {
         screen_blanks(screen, blanks);
@@ -233,7 +242,7 @@ void screen_tint(struct screen *screen, enum style style)
 {
     screen->tint = style;
     if (screen->terminal) {
-        buf_puts(&screen->line.text, styles[style]);
+        buf_puts(&screen->line.text, style_text(screen, style));
     }
 }
 

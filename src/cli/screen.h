@@ -4,7 +4,8 @@
 // that is no terminal lines are written once, without colours.
 //
 // Whatever ends the program, the terminal is left as it was found: screen_close() is also called
-// at exit. Nothing but ANSI sequences that every terminal of the last decades knows.
+// at exit. Nothing but ANSI sequences that every terminal of the last decades knows, and none that
+// colours where the user wants no colours (terminal.h).
 
 #ifndef MILLRACE_CLI_SCREEN_H
 #define MILLRACE_CLI_SCREEN_H

@@ -14,6 +14,9 @@
 #include "cli/top_pages.h"
 #include "config.h"
 
+// Below so many rows the sums go, and below so many all but the queues.
+enum { ROWS_LOW = 10, ROWS_TINY = 5 };
+
 enum { CELL_MAX = 100, NAME_MIN = 12, NAME_USUAL = 24, NAME_MAX = 40, SPARK_MAX = 30, GAP = 1 };
 
 static const struct {
@@ -274,7 +277,7 @@ static void put_list(const struct top_view *view, const struct top_model *model,
 
 // ---- all pages ----
 
-static void put_help(struct screen *screen)
+static void put_help(struct top_view *view, struct screen *screen)
 {
     static const char *const lines[] = {
         "up, k    down, j       select a queue; page up, page down, home, end",
@@ -292,8 +295,12 @@ static void put_help(struct screen *screen)
         "OLDEST                 how long the job that waits longest has been available",
     };
 
-    screen_end_line(screen);
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+    int count = (int)(sizeof(lines) / sizeof(lines[0]));
+    int room = screen_left(screen) - 1;
+    int most = count > room ? count - room : 0;
+
+    view->scroll = view->scroll < most ? view->scroll : most;
+    for (int i = view->scroll; i < count && screen_left(screen) > 1; i++) {
         screen_put(screen, STYLE_PLAIN, lines[i]);
         screen_end_line(screen);
     }
@@ -304,7 +311,7 @@ static void put_keys(const struct top_view *view, struct screen *screen)
     static const char *const keys[] = {
         [TOP_PAGE_LIST] = "q quit  j/k select  enter look into  s sort  p pause  ? help",
         [TOP_PAGE_QUEUE] = "q quit  esc back  j/k scroll  p pause  ? help",
-        [TOP_PAGE_HELP] = "q quit  esc back",
+        [TOP_PAGE_HELP] = "q quit  esc back  j/k scroll",
     };
 
     while (screen_left(screen) > 1) {
@@ -319,28 +326,47 @@ static void put_keys(const struct top_view *view, struct screen *screen)
     screen_end_line(screen);
 }
 
-int top_draw(struct top_view *view, const struct top_model *model, struct screen *screen,
-             struct mr_error *err)
+// What stands above a page: on a low screen the rows are for the queues. A question is always
+// shown, and so is what went wrong.
+static void put_head(const struct top_view *view, const struct top_model *model,
+                     struct screen *screen)
 {
-    screen_begin(screen);
-    put_title(view, screen);
-    if (view->page == TOP_PAGE_HELP) {
-        put_help(screen);
-    } else if (model->overview) {
+    int rows = screen_rows(screen);
+
+    if (rows >= ROWS_TINY) {
+        put_title(view, screen);
+    }
+    if (model->overview && view->page != TOP_PAGE_HELP && rows >= ROWS_LOW) {
         put_sums(model, screen);
         put_server(model, screen);
         put_log(model, screen);
     }
-    if (view->interactive) {
-        put_notice(view, screen);
-    } else {
+    if (!view->interactive) {
         screen_end_line(screen);
+    } else if (rows >= ROWS_TINY || view->notice[0]) {
+        put_notice(view, screen);
     }
-    if (model->overview && view->page == TOP_PAGE_LIST) {
-        put_list(view, model, screen);
-    } else if (view->page == TOP_PAGE_QUEUE) {
-        top_put_queue_page(view, model, screen);
+}
+
+static void put_page(struct top_view *view, const struct top_model *model, struct screen *screen)
+{
+    switch (view->page) {
+    case TOP_PAGE_HELP: put_help(view, screen); return;
+    case TOP_PAGE_QUEUE: top_put_queue_page(view, model, screen); return;
+    case TOP_PAGE_LIST:
+        if (model->overview) {
+            put_list(view, model, screen);
+        }
+        return;
     }
+}
+
+int top_draw(struct top_view *view, const struct top_model *model, struct screen *screen,
+             struct mr_error *err)
+{
+    screen_begin(screen);
+    put_head(view, model, screen);
+    put_page(view, model, screen);
     if (view->interactive) {
         put_keys(view, screen);
     }

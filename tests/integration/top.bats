@@ -181,10 +181,115 @@ selected_is()
     shows OLDEST
     shows deep
     [ "$(screen | grep -c '^q quit')" -eq 1 ]
-    resize_terminal 20 3
-    hides deep
-    resize_terminal 80 24
+    # the rows are for the queues, then, and what is asked
+    resize_terminal 20 5
+    hides available
     shows deep
+    on_screen 'q quit'
+    press j
+    wait_until 5 row_shows images
+    press p
+    shows 'pause images? (y/n)'
+    press n
+    hides 'pause images?'
+    press '?'
+    shows 'up, k'
+    press End
+    shows OLDEST
+    press Escape
+    resize_terminal 20 3
+    shows images
+    resize_terminal 5 2
+    resize_terminal 1 1
+    resize_terminal 80 24
+    shows available
+    shows deep
+    press q
+    shows 'ended 0'
+}
+
+row_shows()
+{
+    screen | grep -q "^$1"
+}
+
+@test "no colours where they are not wanted, and none but one look on a terminal that cannot move" {
+    open_terminal 100 24 "$MR_BIN" top
+    shows deep
+    press j
+    wait_until 5 selected_is images
+    in_terminal capture-pane -p -e -t t | grep -q $'\033\\[[0-9;]*3[13]m'
+    close_terminal
+    open_terminal 100 24 env NO_COLOR=1 "$MR_BIN" top
+    shows deep
+    [ "$(in_terminal capture-pane -p -e -t t | grep -c $'\033\\[[0-9;]*3[0-7]m')" -eq 0 ]
+    # what is selected and what is bad can be told all the same
+    press j
+    wait_until 5 selected_is images
+    in_terminal capture-pane -p -e -t t | grep -q $'\033\\[[0-9;]*1m'
+    close_terminal
+    open_terminal 100 40 env TERM=dumb "$MR_BIN" top --interval 100ms
+    shows 'ended 0'
+    on_screen QUEUE
+    [[ $(line_of deep) =~ ^deep\ +1500\  ]]
+    [ "$(in_terminal display-message -p -t t '#{alternate_on}')" = 0 ]
+}
+
+@test "a database that hangs: keys work, it is said, and it goes on by itself" {
+    open_terminal 100 24 "$MR_BIN" top --interval 200ms
+    shows deep
+    backend=$(sql "select pid from pg_stat_activity where application_name = 'millrace top'")
+    kill -s STOP "$backend"
+    shows 'the database has not answered for'
+    press '?'
+    shows 'look into the queue'
+    press Escape
+    hides 'look into the queue'
+    press j
+    wait_until 5 selected_is images
+    kill -s CONT "$backend"
+    hides 'the database has not answered'
+    press q
+    shows 'ended 0'
+}
+
+@test "an answer is about the queue that was asked about, also when it is gone, and is kept while the database is busy" {
+    sql "select millrace.set_queue('aaa', '{}')" >/dev/null
+    open_terminal 100 24 "$MR_BIN" top --interval 200ms
+    shows aaa
+    press Home
+    wait_until 5 selected_is aaa
+    press p
+    shows 'pause aaa? (y/n)'
+    sql "select millrace.drop_queue('aaa')" >/dev/null
+    wait_until 5 selected_is deep
+    press y
+    shows "queue 'aaa'"
+    [ "$(sql "select count(*) from millrace.queues where paused")" = 0 ]
+    backend=$(sql "select pid from pg_stat_activity where application_name = 'millrace top'")
+    kill -s STOP "$backend"
+    shows 'the database has not answered for'
+    press p
+    shows 'pause deep? (y/n)'
+    press y
+    kill -s CONT "$backend"
+    shows 'pause deep is done'
+    sql "select millrace.resume('deep')"
+    press q
+    shows 'ended 0'
+}
+
+@test "Ctrl-Z gives the terminal back, and it goes on where it was" {
+    local pid
+    open_terminal 100 24 "$MR_BIN" top
+    shows deep
+    pid=$(pgrep -f -x "$MR_BIN top" -P "$(in_terminal display-message -p -t t '#{pane_pid}')")
+    kill -s TSTP "$pid"
+    wait_until 5 eval "grep -q '^State:.*T' /proc/$pid/status"
+    [ "$(in_terminal display-message -p -t t '#{alternate_on}')" = 0 ]
+    kill -s CONT "$pid"
+    shows 'sorted by name'
+    [ "$(in_terminal display-message -p -t t '#{alternate_on}')" = 1 ]
     press q
     shows 'ended 0'
 }
