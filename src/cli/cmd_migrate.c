@@ -22,6 +22,7 @@ struct migrate {
     bool help;
     bool print;
     bool check;
+    bool again;
     bool json;
     int64_t from;
     int64_t lock_timeout_ms;
@@ -124,6 +125,7 @@ static struct schema_options schema_options_of(struct migrate *migrate)
         .program_version = MILLRACE_VERSION,
         .lock_timeout_ms = migrate->lock_timeout_ms,
         .wait_timeout_ms = migrate->wait_timeout_ms,
+        .again = migrate->again,
         .on_step = migrate->json ? collect_step : print_step,
         .on_step_arg = migrate,
     };
@@ -179,6 +181,9 @@ static int check_usage(const struct migrate *migrate, int argc, char **argv, int
     if (migrate->print && (migrate->check || migrate->json)) {
         return mr_error_set(err, MR_EUSAGE, "--print cannot be combined with --check or --json");
     }
+    if (migrate->print && migrate->again) {
+        return mr_error_set(err, MR_EUSAGE, "--print cannot be combined with --again");
+    }
     if (migrate->from && !migrate->print) {
         return mr_error_set(err, MR_EUSAGE, "--from belongs to --print");
     }
@@ -191,6 +196,8 @@ int cmd_migrate(int argc, char **argv)
     const struct option_row rows[] = {
         {"dsn", OPTION_STRING, &migrate.dsn, "DSN", "the database; see millrace(1)"},
         {"check", OPTION_FLAG, &migrate.check, NULL, "say what would be done, change nothing"},
+        {"again", OPTION_FLAG, &migrate.again, NULL,
+         "install functions, views and grants though they are up to date"},
         {"print", OPTION_FLAG, &migrate.print, NULL, "write SQL for a DBA, do not connect"},
         {"from", OPTION_NUMBER, &migrate.from, "NUMBER",
          "print what comes after this migration (0)"},

@@ -32,6 +32,20 @@ int schema_check_server(int server_version, struct mr_error *err)
     return MR_ESERVER;
 }
 
+// What is left to do. Whoever changed a function or a grant by hand left no trace that could be
+// compared, so that these are installed again on demand.
+static int make_plan(const struct embedded_set *set, const struct schema_options *options,
+                     const struct schema_state *state, struct schema_plan *ret,
+                     struct mr_error *err)
+{
+    int code = schema_plan_make(set, state, options->program_version, ret, err);
+
+    if (code == 0 && options->again) {
+        ret->functions = true;
+    }
+    return code;
+}
+
 static void tell(const struct schema_options *options, size_t *steps, enum schema_step_kind kind,
                  const char *statement, const struct embedded_file *file)
 {
@@ -85,7 +99,7 @@ int schema_check(struct conn *conn, const struct embedded_set *set,
         code = schema_state_read(conn, set, &state, err);
     }
     conn_rollback(conn);
-    if (code || (code = schema_plan_make(set, &state, options->program_version, &plan, err))) {
+    if (code || (code = make_plan(set, options, &state, &plan, err))) {
         return code;
     }
     tell_plan(set, options, &state, &plan, &steps);
@@ -324,7 +338,7 @@ static int take_step(struct migration *m, bool *ret_done, struct mr_error *err)
     int code = open_step(m, err);
 
     if (code || (code = schema_state_read(m->conn, m->set, &state, err)) ||
-        (code = schema_plan_make(m->set, &state, m->options->program_version, &plan, err))) {
+        (code = make_plan(m->set, m->options, &state, &plan, err))) {
         return code;
     }
     if (schema_plan_empty(&plan)) {

@@ -41,6 +41,7 @@ struct schema_options {
     const char *program_version; // recorded with what is installed
     int64_t lock_timeout_ms;     // how long a statement waits for a lock
     int64_t wait_timeout_ms;     // how long to wait for another migration
+    bool again;                  // install functions, views and grants though they are up to date
     schema_step_fn *on_step;     // may be NULL
     void *on_step_arg;
 };

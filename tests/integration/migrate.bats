@@ -92,7 +92,7 @@ applied()
 @test "wrong usage exits 2 and changes nothing" {
     local usage
     for usage in --chek extra -x --lock-timeout '--lock-timeout 5' '--lock-timeout=0s' \
-        '--lock-timeout 25h' '--check=1' '--print --check' '--print --json' '--from 1' '--print --from 99'; do
+        '--lock-timeout 25h' '--check=1' '--print --check' '--print --json' '--print --again' '--from 1' '--print --from 99'; do
         # shellcheck disable=SC2086  # several arguments
         run migrate base $usage
         echo "$usage: $output"
