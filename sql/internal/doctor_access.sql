@@ -15,7 +15,7 @@ as $$
            else format('%s users have one', r.users)
          end,
          case when r.lost = '{}' and r.unlinked = '{}' and r.refused = '{}' then 'grant millrace_producer to shop; grant millrace_worker to mailer -- the users of your programs'
-              else 'Run `millrace migrate` as a user who may make roles; it prints what a DBA has to run.' end
+              else 'Run `millrace migrate --again` as a user who may make roles; it prints what a DBA has to run.' end
     from (select array(select n.name
                          from unnest(array['millrace_reader', 'millrace_producer', 'millrace_worker', 'millrace_admin']) n(name)
                         where to_regrole(n.name) is null) as lost,
@@ -53,7 +53,8 @@ as $$
          end,
          case
            when f.open = '{}' and f.loose = '{}' and f.strange = '{}' then 'Fine on a server of its own. Elsewhere let an ordinary user own the schema: run `millrace migrate` as that user.'
-           else 'Run `millrace migrate` as the owner of the schema; drop functions that are not of Millrace.'
+           when f.open = '{}' and f.loose = '{}' then format('alter function %s owner to %s', f.strange[1], f.owner)
+           else 'Run `millrace migrate --again` as the owner of the schema; drop functions that are not of Millrace.'
          end
     from (select count(*) as n, min(n.nspowner::regrole::text) as owner, bool_or(o.rolsuper) as super,
                  coalesce(array_agg(p.oid::regprocedure::text order by 1) filter (where has_function_privilege('public', p.oid, 'execute')), '{}') as open,

@@ -11,7 +11,7 @@ as $$
   select 'transactions',
          case when h.worst >= 3 then 'critical' when h.worst = 2 then 'warning' when h.worst = 1 then 'note' else 'ok' end,
          case when h.n > 0 then format('%s open, the oldest: %s', h.n, h.oldest) else 'none open' end,
-         format('select pg_terminate_backend(%s) if it may be ended; alter system set idle_in_transaction_session_timeout = ''5min''', h.pid)
+         format('select pg_terminate_backend(%s); alter system set idle_in_transaction_session_timeout = ''5min''; select pg_reload_conf() -- if it may be ended', h.pid)
     from (select count(*) as n, max(t.level) as worst, (array_agg(t.pid order by t.level desc, t.started, t.xids desc))[1] as pid,
                  (array_agg(format('pid %s (%s, %s), %s for %s, %s', t.pid, t.usename, coalesce(nullif(t.application_name, ''), 'no name'), t.state,
                                    coalesce(millrace.age_text(p_now - t.started), t.xids || ' transactions'),
@@ -54,7 +54,7 @@ stable
 as $$
   select 'prepared transactions', case when p.age > interval '1 hour' then 'critical' when p.age > interval '5 minutes' then 'warning' when p.n > 0 then 'note' else 'ok' end,
          case when p.n = 0 then 'none' else format('%s, the oldest: %L of %s in %s for %s; holds segments of the log', p.n, p.gid, p.owner, quote_ident(p.database), millrace.age_text(p.age)) end,
-         format('commit prepared %1$L or rollback prepared %1$L, in that database', p.gid)
+         format('rollback prepared %1$L -- or commit prepared %1$L, in that database', p.gid)
     from (select count(*) as n, max(p_now - x.prepared) as age, (array_agg(x.gid order by x.prepared))[1] as gid,
                  (array_agg(x.owner order by x.prepared))[1] as owner, (array_agg(x.database order by x.prepared))[1] as database
             from pg_prepared_xacts x) p
@@ -71,7 +71,7 @@ as $$
          case when s.n = 0 then 'none'
               else format('%s, WAL kept: %s by %s%s', s.n, pg_size_pretty(s.most), quote_literal(s.name), case when s.idle <> '{}' then '; inactive: ' || millrace.some_of(s.idle) else '' end)
          end,
-         format('Start its consumer, or: select pg_drop_replication_slot(%s). max_slot_wal_keep_size limits what slots keep', coalesce(s.idle[1], quote_literal(s.name)))
+         format('select pg_drop_replication_slot(%s) -- or start its consumer; max_slot_wal_keep_size limits what slots keep', coalesce(s.idle[1], quote_literal(s.name)))
     from (select count(*) as n, coalesce(max(k.kept), 0) as most, (array_agg(k.slot_name order by k.kept desc nulls last))[1]::text as name,
                  coalesce(array_agg(quote_literal(k.slot_name) order by k.slot_name) filter (where not k.active), '{}') as idle
             from (select r.slot_name, r.active, pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, r.restart_lsn) as kept
@@ -79,18 +79,24 @@ as $$
                    where not r.temporary) k) s
 $$;
 
+-- A standby that sends feedback holds the horizon in its walsender, or in its slot where it has one, and there even while it is away.
 create or replace function millrace.doctor_standbys(p_now timestamptz)
 returns table (topic text, verdict text, evidence text, remedy text)
 language sql
 stable
 as $$
   select 'standby feedback', case when f.xids > 10000000 then 'warning' else 'ok' end,
-         case when f.n = 0 then 'none' else format('%s standbys hold the horizon, the oldest %s transactions back (pid %s)', f.n, f.xids, f.pid) end,
-         'End the long query on the standby, or switch hot_standby_feedback off there.'
-    from (select count(*) as n, max(age(a.backend_xmin)) as xids, (array_agg(a.pid order by age(a.backend_xmin) desc))[1] as pid
-            from pg_stat_activity a
-           where a.backend_type = 'walsender'
-             and a.backend_xmin is not null) f
+         case when f.n = 0 then 'none' else format('%s hold the horizon, the oldest %s transactions back (%s)', f.n, f.xids, f.holder) end,
+         'End the long query on the standby, or switch hot_standby_feedback off there; drop a slot whose standby is gone.'
+    from (select count(*) as n, max(h.xids) as xids, (array_agg(h.holder order by h.xids desc, h.holder))[1] as holder
+            from (select age(a.backend_xmin) as xids, 'pid ' || a.pid as holder
+                    from pg_stat_activity a
+                   where a.backend_type = 'walsender'
+                     and a.backend_xmin is not null
+                   union all
+                  select age(r.xmin), 'slot ' || quote_literal(r.slot_name)
+                    from pg_replication_slots r
+                   where r.xmin is not null) h) f
 $$;
 
 -- Tables whose rows change in place. The leaves of the log are truncated, so what is dead there does not matter.
@@ -102,7 +108,7 @@ as $$
   select 'dead rows', case when d.worst > 1000000 then 'warning' when d.n > 0 then 'note' else 'ok' end,
          case when d.n = 0 then 'no table has many' else format('%s tables, the worst: %s with %s dead rows and %s live ones, vacuumed %s', d.n, d.name, d.worst, d.live,
                                                                  coalesce(millrace.age_text(p_now - d.vacuumed) || ' ago', 'never')) end,
-         format('End what holds the xmin horizon (see transactions), then: vacuum millrace.%s', d.name)
+         format('vacuum millrace.%s -- once what holds the xmin horizon has ended (see transactions)', d.name)
     from (select count(*) as n, max(b.n_dead_tup) as worst, (array_agg(quote_ident(b.relname) order by b.n_dead_tup desc))[1] as name,
                  (array_agg(b.n_live_tup order by b.n_dead_tup desc))[1] as live,
                  (array_agg(greatest(b.last_vacuum, b.last_autovacuum) order by b.n_dead_tup desc))[1] as vacuumed

@@ -109,7 +109,7 @@ begin
              when d.worst > 0 then 'in the last hour: ' || millrace.some_of(d.growing)
              else 'none in the last hour'
            end,
-           '`millrace dead list` shows the errors; `millrace dead replay --queue QUEUE` when the cause is gone'
+           '`millrace dead list` shows the errors; `millrace dead replay --queue QUEUE` when the cause is gone, `millrace dead purge QUEUE` when they are of no use'
       from (select max(q.fresh) as worst, coalesce(array_agg(format('%L %s', q.queue_name, q.fresh) order by q.fresh desc) filter (where q.fresh > 0), '{}') as growing,
                    coalesce(array_agg(format('%L %s of %s', q.queue_name, q.dead_count, q.dead_limit) order by q.queue_name) filter (where q.dead_count >= q.dead_limit * 0.8), '{}') as full
               from (select u.queue_name, u.dead_limit,
