@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Streams of jobs in pieces of any size: the same lines come out, and what is passed on to the
-// database is JSON. The first byte is the size of the pieces.
+// Streams of jobs in pieces of any sizes: the same lines come out, and what is passed on to the
+// database is JSON. The first two bytes are the seed of the sizes.
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-static void check_line(struct json_slice line)
+static void check_job(struct json_slice line, const char *trace)
 {
     struct job_line job;
     AUTO_BUF out;
@@ -20,36 +20,51 @@ static void check_line(struct json_slice line)
     if (splitter_is_blank(line) || job_line_read(line, &job, NULL)) {
         return;
     }
-    job_line_add(&job, TRACE, &out);
+    job_line_add(&job, trace, &out);
     MUST(out.status == 0);
     MUST(json_check((struct json_slice){out.data, out.len}, NULL) == 0);
     MUST(!memchr(line.at, '\n', line.len));
 }
 
+// A line is what stood between two breaks, wherever the stream was cut.
+static void check_line(struct json_slice line, const char *expected, size_t length)
+{
+    MUST(line.len == length && (length == 0 || memcmp(line.at, expected, length) == 0));
+    check_job(line, TRACE);
+    check_job(line, NULL);
+}
+
+// Mostly a few bytes, now and then many.
+static size_t next_piece(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return 1 + (*seed >> 24 < 32 ? *seed >> 8 & 0xFFFF : *seed >> 16 & 7);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct splitter splitter;
-    size_t total = 0, breaks = 0, lines = 0;
 
+    if (size < 2) {
+        return 0;
+    }
+    uint32_t seed = (uint32_t)data[0] << 8 | data[1];
+    const char *at = (const char *)data + 2, *end = (const char *)data + size, *begin = at;
     buf_init(&splitter.line, 1 << 20);
-    for (size_t at = 1; at < size;) {
-        size_t piece = size - at < (size_t)data[0] + 1 ? size - at : (size_t)data[0] + 1;
+    while (at < end) {
+        size_t wanted = next_piece(&seed), left = (size_t)(end - at);
         struct json_slice line;
-        size_t taken = splitter_take(&splitter, (const char *)data + at, piece, &line);
-        MUST(taken > 0 && taken <= piece);
+        size_t taken = splitter_take(&splitter, at, wanted < left ? wanted : left, &line);
+        MUST(taken > 0 && taken <= left && splitter.line.status == 0);
         at += taken;
-        total += taken;
+        MUST((line.at != NULL) == (at[-1] == '\n'));
         if (line.at) {
-            lines++;
-            check_line(line);
+            check_line(line, begin, (size_t)(at - 1 - begin));
+            begin = at;
             splitter.line.len = 0;
         }
     }
-    for (size_t i = 1; i < size; i++) {
-        breaks += data[i] == '\n';
-    }
-    MUST(lines == breaks && (size == 0 || total == size - 1));
-    check_line(splitter_rest(&splitter));
+    check_line(splitter_rest(&splitter), begin, (size_t)(end - begin));
     buf_done(&splitter.line);
     return 0;
 }

@@ -18,3 +18,18 @@ fuzz()
 @test "bodies" { fuzz params; }
 
 @test "streams of jobs" { fuzz ndjson; }
+
+@test "JSON" { fuzz json; }
+
+@test "what handlers answer" { fuzz answer; }
+
+@test "whole requests" { fuzz request; }
+
+@test "every target is run here, and has a corpus" {
+    local name
+    for name in "$MR_ROOT"/tests/fuzz/fuzz_*.c; do
+        name=${name##*/fuzz_}
+        grep -qE "\{ fuzz ${name%.c}; \}" "$BATS_TEST_FILENAME"
+        [ -n "$(ls "$MR_ROOT/tests/fuzz/corpus/${name%.c}")" ]
+    done
+}
