@@ -38,8 +38,9 @@ expressions()
     [ "$status" -eq 0 ]
     [ "$(alerts | wc -l)" -ge 11 ]
     while read -r alert; do
-        # with at least one expected alert
-        grep -A3 "alertname: $alert\$" prometheus/rules_test.yml | grep -q exp_labels
+        # with at least one expected alert, and a time at which there is none
+        grep -A3 "alertname: $alert\$" prometheus/rules_test.yml | grep -q exp_labels || { echo "$alert is not seen to fire"; return 1; }
+        grep -q "alertname: $alert, exp_alerts: \[\]" prometheus/rules_test.yml || { echo "$alert is not seen to be silent"; return 1; }
     done < <(alerts)
     promtool check config --syntax-only prometheus/prometheus.yml
 }
