@@ -60,16 +60,7 @@ begin
   end if;
   perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(v_args) a), v_queue.args_bytes, 'max_args');
   v_ids := array(select nextval('millrace.pos_seq') from generate_series(1, cardinality(v_keys)));
-  with taken as (
-    insert into millrace.unique_key (queue_id, unique_name, job_id)
-    select v_queue.queue_id, u.key, u.id
-      from unnest(v_keys, v_ids) u(key, id)
-     order by u.key collate "C"
-        on conflict on constraint unique_key_pk do nothing
-    returning job_id)
-  select coalesce(array_agg(t.job_id), '{}')
-    into v_taken
-    from taken t;
+  v_taken := millrace.unique_take_fresh(array_fill(v_queue.queue_id, array[cardinality(v_keys)]), v_keys, v_ids, null);
   if cardinality(v_taken) < cardinality(v_ids) then
     for v_one in
       select u.id, u.key, u.args

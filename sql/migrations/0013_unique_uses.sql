@@ -6,6 +6,7 @@ alter table millrace.unique_key
   add column forget_at timestamptz,
   drop constraint unique_key_pk,
   add constraint unique_key_pk primary key (queue_id, unique_name, use_no);
+alter table millrace.unique_key alter column use_no drop default;
 drop index millrace.unique_key_free;
 update millrace.unique_key set forget_at = free_at where free_at is not null;
 create index unique_key_forget on millrace.unique_key (forget_at) where forget_at is not null;
