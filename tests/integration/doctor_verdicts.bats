@@ -424,7 +424,10 @@ with_disk()
     is_said "$(with_disk 50)" 'ok: 50 % of 0.0 GB free at * -> null'
     is_said "$(with_disk 85)" 'warning: 15 % of * -> Make room*' && seen disk warning
     is_said "$(with_disk 95)" 'critical: 5 % of * -> Make room*' && seen disk critical
-    MILLRACE_DSN="host=127.0.0.1 port=$PGPORT user=$PGUSER dbname=postgres" says disk note 'not known: the server is reached over the network'
+    # Over the loopback the server is on this host where its process is: not in a container's eyes.
+    is_said "$(MILLRACE_DSN="host=127.0.0.1 port=$PGPORT user=$PGUSER dbname=postgres" unshare --pid --fork --mount-proc "$MR_BIN" doctor --json |
+        jq -r '.checks[] | select(.topic == "disk") | "\(.verdict): \(.evidence)"')" 'note: not known: the server is not known to be on this host'
+    seen disk note
 }
 
 # ---- all of them -----------------------------------------------------------------------------------
