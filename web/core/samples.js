@@ -4,8 +4,9 @@
 // front of them.
 
 const KEPT_S = 300;
-// A rate is taken over so many seconds: the ledger counts about once a second.
+// A rate is taken over so many seconds, and not over fewer than so many: the ledger counts about once a second.
 const RATE_S = 5;
+const RATE_LEAST_S = 2;
 
 const GAUGES = ["available", "running", "retrying", "dead"];
 const TOTALS = ["enqueued_total", "completed_total", "failed_total"];
@@ -49,12 +50,12 @@ function rate_at(list, i, name)
     }
     const seconds = list[i].t - list[j].t;
     const rise = list[i].figures[name] - list[j].figures[name];
-    return seconds < 0.5 || rise < 0 ? null : rise / seconds;
+    return seconds < RATE_LEAST_S || rise < 0 ? null : rise / seconds;
 }
 
 function empty()
 {
-    const columns = { x: [], enqueued: [], completed: [], failed: [], wait_mean: [], run_mean: [] };
+    const columns = { x: [], enqueued: [], completed: [], failed: [] };
 
     for (const name of GAUGES) {
         columns[name] = [];
@@ -81,8 +82,6 @@ export function history_columns(history, until = Infinity)
             columns[name].push(point[name] ?? null);
         }
         columns.x[columns.x.length - 1] = t;
-        columns.wait_mean[columns.x.length - 1] = point.wait_seconds ?? null;
-        columns.run_mean[columns.x.length - 1] = point.run_seconds ?? null;
         for (const what of ["wait", "run"]) {
             for (const p of ["p50", "p95", "p99"]) {
                 columns[what + "_" + p][columns.x.length - 1] = point[what]?.[p] ?? null;
@@ -103,8 +102,6 @@ export function live_columns(queue, history)
         columns.enqueued.push(rate_at(list, i, "enqueued_total"));
         columns.completed.push(rate_at(list, i, "completed_total"));
         columns.failed.push(rate_at(list, i, "failed_total"));
-        columns.wait_mean.push(null);
-        columns.run_mean.push(null);
         for (const name of GAUGES) {
             columns[name].push(entry.figures[name]);
         }

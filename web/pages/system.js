@@ -90,7 +90,7 @@ export function System()
                 { name: "Database", value: bytes(system.database_bytes) },
                 { name: "Connections", value: `${system.connections.used} of ${system.connections.max}` },
                 { name: "Segments", value: `${system.segments.length} of 16` },
-                ...(system.disk?.bytes ? [{ name: "Disk free", value: `${bytes(system.disk.free_bytes)}, ${Math.round(100 * system.disk.free_ratio)} %`, title: `of ${bytes(system.disk.bytes)} at ${system.disk.path}` }] : []),
+                ...(system.disk?.bytes ? [{ name: "Disk free", value: `${Math.round(100 * system.disk.free_ratio)} %`, title: `${bytes(system.disk.free_bytes)} of ${bytes(system.disk.bytes)} at ${system.disk.path}` }] : []),
             ]} />
             <${Doctor} />
             <div class="pair"><${Segments} segments=${system.segments} /><${Upkeep} maintain=${system.maintain} /></div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// A chart over time. lines: [{label, colour (the name of a custom property), values, fill, past}]; of
-// a line of the past there is no value now. is_time: the values are seconds.
+// A chart over time. lines: [{label, colour (the name of a custom property), values, fill}]. is_time:
+// the values are seconds.
 
 import { html, useEffect, useRef, useState } from "/core/html.js";
 import { useStore } from "/core/store.js";
@@ -47,7 +47,7 @@ function options(lines, width, format, is_time, on_hover)
         scales: { y: { range: (u, low, high) => [0, Math.max(high || 0, is_time ? 0.001 : 1) * 1.1] } },
         axes: [
             { ...axis, size: 26, space: 70, values: (u, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, u.scales.x.max - u.scales.x.min > 900 ? 5 : 8)) },
-            { ...axis, size: is_time ? 68 : 58, space: 34, incrs: is_time ? TIME_STEPS : undefined, values: (u, ticks) => ticks.map(format) },
+            { ...axis, size: is_time ? 80 : 58, space: 34, incrs: is_time ? TIME_STEPS : undefined, values: (u, ticks) => ticks.map(format) },
         ],
         series: [{}, ...lines.map((line) => {
             const colour = resolved(line.colour);
@@ -71,9 +71,6 @@ function Legend({ x, lines, format, at })
     return html`<ul class="legend">
         ${lines.map((line) => {
             const value = at === null ? last(line.values) : line.values[at];
-            if (line.past && (at === null || value === null)) {
-                return null;
-            }
             return html`<li key=${line.label}><i class=${"dot " + line.colour.slice(2)}></i>${line.label} <b>${value === null || value === undefined ? NONE : format(value)}</b></li>`;
         })}
         ${at !== null && x[at] && html`<li class="muted">${clock(x[at] * 1000)}</li>`}
@@ -115,7 +112,7 @@ export function Chart({ title, x, lines, format, is_time })
         plot.current?.setData(data);
     }, [x, lines]);
 
-    const summary = lines.filter((line) => !line.past).map((line) => `${line.label} ${last(line.values) === null ? "unknown" : format(last(line.values))}`).join(", ");
+    const summary = lines.map((line) => `${line.label} ${last(line.values) === null ? "unknown" : format(last(line.values))}`).join(", ");
     return html`<figure class="chart panel">
         <figcaption><h2>${title}</h2><${Legend} x=${x} lines=${lines} format=${format} at=${at} /></figcaption>
         <div ref=${place} role="img" aria-label=${`${title}: now ${summary}`}></div>

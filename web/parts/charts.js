@@ -23,13 +23,11 @@ export function Ranges()
     </div>`;
 }
 
-// Percentiles, and the mean of what history knows.
-function times(columns, what)
+function percentiles(columns, what)
 {
     const colours = ["--series-1", "--series-3", "--series-4"];
-    const percentiles = ["p50", "p95", "p99"].map((p, i) => ({ label: p, colour: colours[i], values: columns[`${what}_${p}`] }));
 
-    return [...percentiles, { label: "mean", colour: "--calm", values: columns[what + "_mean"], past: true }];
+    return ["p50", "p95", "p99"].map((p, i) => ({ label: p, colour: colours[i], values: columns[`${what}_${p}`] }));
 }
 
 export function Charts({ queue })
@@ -46,8 +44,8 @@ export function Charts({ queue })
             lines=${[line("in", "--series-1", "enqueued", true), line("out", "--series-2", "completed")]} />
         <${Chart} title="Depth" x=${columns.x} format=${compact}
             lines=${[line("available", "--series-1", "available", true), line("running", "--series-2", "running"), line("retrying", "--series-3", "retrying")]} />
-        <${Chart} title="Wait" x=${columns.x} format=${duration} is_time lines=${times(columns, "wait")} />
-        <${Chart} title="Run" x=${columns.x} format=${duration} is_time lines=${times(columns, "run")} />
+        <${Chart} title="Wait" x=${columns.x} format=${duration} is_time lines=${percentiles(columns, "wait")} />
+        <${Chart} title="Run" x=${columns.x} format=${duration} is_time lines=${percentiles(columns, "run")} />
         <${Chart} title="Failures" x=${columns.x} format=${rate} lines=${[line("failed", "--series-4", "failed", true)]} />
     </div>`;
 }
