@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
 #
-# docs/reference.md against the catalogue of an installed schema, in both directions: what is
+# docs/reference.md and docs/toolbox.md against the catalogue of an installed schema, in both directions: what is
 # there is described, and what is described is there.
 
 bats_require_minimum_version 1.5.0
@@ -10,7 +10,8 @@ load ../lib/server
 setup_file()
 {
     fresh_db
-    export PAGE=$MR_ROOT/docs/reference.md
+    export PAGE=$BATS_FILE_TMPDIR/reference.md
+    cat "$MR_ROOT/docs/reference.md" "$MR_ROOT/docs/toolbox.md" >"$PAGE"
 }
 
 teardown_file()
