@@ -101,6 +101,8 @@ create or replace function millrace.doctor_dead(p_now timestamptz)
 returns table (topic text, verdict text, evidence text, remedy text)
 language plpgsql
 as $$
+declare
+  c_exact constant int := 2000;      -- counted; above it the figure of the last ten seconds does
 begin
   return query
     select 'dead letters', case when d.worst >= 100 or d.full <> '{}' then 'warning' when d.worst > 0 then 'note' else 'ok' end,
@@ -113,8 +115,9 @@ begin
       from (select max(q.fresh) as worst, coalesce(array_agg(format('%L %s', q.queue_name, q.fresh) order by q.fresh desc) filter (where q.fresh > 0), '{}') as growing,
                    coalesce(array_agg(format('%L %s of %s', q.queue_name, q.dead_count, q.dead_limit) order by q.queue_name) filter (where q.dead_count >= q.dead_limit * 0.8), '{}') as full
               from (select u.queue_name, u.dead_limit,
-                           (select count(*) from (select from millrace.dead x where x.queue_id = u.queue_id and x.died_at > p_now - interval '1 hour' limit 10000) x) as fresh,
-                           (select count(*) from (select from millrace.dead x where x.queue_id = u.queue_id limit least(u.dead_limit, 1000000)) x) as dead_count
+                           (select count(*) from (select from millrace.dead x where x.queue_id = u.queue_id and x.died_at > p_now - interval '1 hour' limit c_exact) x) as fresh,
+                           greatest((select count(*) from (select from millrace.dead x where x.queue_id = u.queue_id limit c_exact) x),
+                                    (select p.dead_count from millrace.pulse p where p.queue_id = u.queue_id and u.dead_limit > c_exact order by p.taken_at desc limit 1)) as dead_count
                       from millrace.queue u) q) d;
 end $$;
 
