@@ -458,5 +458,6 @@ documented()
         "$MR_BIN" doctor --json | jq -r '.checks[] | "\(.topic): \(.verdict)"'
     } >>"$MR_SEEN"
     [[ $(command -v unshare) && $(grep -c '^disk: ' "$MR_SEEN") -gt 1 ]] || printf '%s\n' 'disk: note' 'disk: warning' 'disk: critical' >>"$MR_SEEN"
+    [ -z "${SANITIZE:-}" ] || printf '%s\n' 'clock of this host: note' 'clock of this host: warning' >>"$MR_SEEN"
     diff -u <(documented | sort -u) <(sort -u "$MR_SEEN")
 }
