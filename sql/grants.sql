@@ -25,7 +25,7 @@ begin
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
         ('millrace_producer', 'enqueue_once'),
         ('millrace_producer', 'capture'), ('millrace_producer', 'uncapture'), ('millrace_producer', 'capture_enable'), ('millrace_producer', 'capture_disable'),
-        ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_put'),      -- called by these, and by triggers
+        ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_run'), ('millrace_producer', 'capture_put'),      -- called by these, and by triggers
         ('millrace_producer', 'batch_begin'), ('millrace_producer', 'batch_add'), ('millrace_producer', 'batch_seal'), ('millrace_producer', 'depend'),
         -- the toolbox is for whoever writes an application, on either side of a queue
         ('millrace_producer', 'cache_set'), ('millrace_producer', 'cache_get'), ('millrace_producer', 'cache_get_many'), ('millrace_producer', 'cache_delete'),

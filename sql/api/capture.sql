@@ -49,11 +49,9 @@ begin
       raise exception using errcode = '22023', message = format('condition %s: %s', quote_literal(left(condition, 200)), sqlerrm),
         hint = 'Write a condition over new and old, such as new.status = ''open''. Names of functions, types and tables need their schema.';
   end;
-  foreach v_statement in array millrace.capture_plan(source, jsonb_build_object(
+  perform millrace.capture_run(millrace.capture_plan(source, jsonb_build_object(
     'queue', queue, 'kind', kind, 'events', events, 'condition', condition, 'columns', columns, 'unique_on', unique_on, 'on_conflict', on_conflict,
-    'carry', carry, 'notify', notify, 'strict', strict)) loop
-    execute v_statement;
-  end loop;
+    'carry', carry, 'notify', notify, 'strict', strict)));
 end $$;
 comment on function millrace.capture(regclass, text, text, text[], text, text[], text[], text, text[], text, boolean) is
   'enqueues the changes of a table';

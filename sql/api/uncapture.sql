@@ -10,12 +10,8 @@ volatile
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_statement text;
 begin
-  foreach v_statement in array millrace.capture_change(source, queue, 'remove') loop
-    execute v_statement;
-  end loop;
+  perform millrace.capture_run(millrace.capture_change(source, queue, 'remove'));
 end $$;
 comment on function millrace.uncapture(regclass, text) is
   'removes a capture';

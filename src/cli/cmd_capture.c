@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/name_list.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -94,32 +95,13 @@ static const struct command_form list_form = {
     "millrace-capture(1)",
 };
 
-static int list(const struct command_shared *shared, struct mr_error *err)
-{
-    AUTO_RESULT *rows = NULL;
-    const char *any[] = {NULL, NULL};
-    int code = command_ask(shared->dsn, shared->json ? facts_sql : table_sql, 2, any, &rows, err);
-
-    if (code) {
-        return code;
-    }
-    return shared->json ? rows_print_list("captures", rows, err) : print_table(rows, err);
-}
-
 static int capture_list(int argc, char **argv)
 {
-    struct command_shared shared = {0};
-    const struct option_row rows[] = {COMMAND_SHARED_ROWS(&shared), {0}};
-    struct mr_error err;
-    int first = command_read(&list_form, rows, &shared, argc, argv, &err);
+    const struct name_list list = {
+        &list_form, "captures", table_sql, facts_sql, 2, print_table,
+    };
 
-    if (first >= 0 && shared.help) {
-        return command_help(&list_form, rows);
-    }
-    if (first < 0 || list(&shared, &err)) {
-        return command_fail(&err);
-    }
-    return command_finish(EXIT_DONE);
+    return name_list_run(&list, argc, argv);
 }
 
 // ---- add ----

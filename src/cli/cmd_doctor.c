@@ -111,7 +111,8 @@ static int run(const struct command_shared *shared)
     if (shared->json) {
         findings_print_json(&findings, stdout, NULL);
     } else if (code == 0) {
-        findings_print(&findings, terminal_colours(STDOUT_FILENO), stdout);
+        findings_print(&findings, terminal_colours(STDOUT_FILENO), terminal_columns(STDOUT_FILENO),
+                       stdout, NULL);
     }
     if (code) {
         return command_fail(&err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/name_list.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -164,32 +165,13 @@ static int retry_set(int argc, char **argv)
     return command_finish(EXIT_DONE);
 }
 
-static int list(const struct command_shared *shared, struct mr_error *err)
-{
-    AUTO_RESULT *rows = NULL;
-    const char *any = NULL;
-    int code = command_ask(shared->dsn, list_sql, 1, &any, &rows, err);
-
-    if (code) {
-        return code;
-    }
-    return shared->json ? rows_print_list("retries", rows, err) : print_table(rows, err);
-}
-
 static int retry_list(int argc, char **argv)
 {
-    struct command_shared shared = {0};
-    const struct option_row rows[] = {COMMAND_SHARED_ROWS(&shared), {0}};
-    struct mr_error err;
-    int first = command_read(&list_form, rows, &shared, argc, argv, &err);
+    const struct name_list list = {
+        &list_form, "retries", list_sql, list_sql, 1, print_table,
+    };
 
-    if (first >= 0 && shared.help) {
-        return command_help(&list_form, rows);
-    }
-    if (first < 0 || list(&shared, &err)) {
-        return command_fail(&err);
-    }
-    return command_finish(EXIT_DONE);
+    return name_list_run(&list, argc, argv);
 }
 
 int cmd_retry(int argc, char **argv)

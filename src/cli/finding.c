@@ -4,14 +4,15 @@
 
 #include "cli/finding.h"
 
+#include <limits.h>
 #include <stdarg.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/table.h"
+#include "cli/width.h"
 
-enum { JSON_MAX = 1024 * 1024, VERDICT_WIDTH = 8, TOPIC_WIDTH = 21 };
+enum { TEXT_MAX = 1024 * 1024, VERDICT_WIDTH = 8, TOPIC_WIDTH = 21, TEXT_WIDTH_MIN = 20 };
 
 static const struct {
     const char *name;
@@ -93,18 +94,20 @@ enum verdict findings_worst(const struct findings *findings)
 
 // ---- for people ----
 
-static void print_finding(const struct finding *finding, bool colours, FILE *out)
+static void add_finding(struct buf *text, const struct finding *finding, bool colours, int columns)
 {
-    fprintf(out, "%s%-*s%s  %-*s  ", colours ? verdicts[finding->verdict].colour : "",
-            VERDICT_WIDTH, verdict_name(finding->verdict), colours ? "\033[0m" : "", TOPIC_WIDTH,
-            finding->topic);
-    table_put_text(finding->evidence, out);
-    fputc('\n', out);
+    const int indent = VERDICT_WIDTH + TOPIC_WIDTH + 4; // two blanks behind each
+    const int room = columns > indent + TEXT_WIDTH_MIN ? columns - indent : INT_MAX;
+
+    buf_printf(text, "%s%-*s%s  %-*s  ", colours ? verdicts[finding->verdict].colour : "",
+               VERDICT_WIDTH, verdict_name(finding->verdict), colours ? "\033[0m" : "", TOPIC_WIDTH,
+               finding->topic);
+    width_wrap(text, finding->evidence, room, indent);
     if (finding->remedy[0]) {
-        fprintf(out, "%*s  %*s  -> ", VERDICT_WIDTH, "", TOPIC_WIDTH, "");
-        table_put_text(finding->remedy, out);
-        fputc('\n', out);
+        buf_printf(text, "\n%*s-> ", indent, "");
+        width_wrap(text, finding->remedy, room - 3, indent + 3);
     }
+    buf_puts(text, "\n");
 }
 
 static void print_summary(const struct findings *findings, FILE *out)
@@ -121,16 +124,25 @@ static void print_summary(const struct findings *findings, FILE *out)
     }
 }
 
-void findings_print(const struct findings *findings, bool colours, FILE *out)
+int findings_print(const struct findings *findings, bool colours, int columns, FILE *out,
+                   struct mr_error *err)
 {
+    AUTO_BUF text;
+
+    buf_init(&text, TEXT_MAX);
     for (int verdict = VERDICT_COUNT - 1; verdict >= 0; verdict--) {
         for (int i = 0; i < findings->count; i++) {
             if ((int)findings->list[i].verdict == verdict) {
-                print_finding(&findings->list[i], colours, out);
+                add_finding(&text, &findings->list[i], colours, columns);
             }
         }
     }
-    print_summary(findings, out);
+    int code = buf_status(&text, err);
+    if (code == 0) {
+        fputs(buf_peek(&text), out);
+        print_summary(findings, out);
+    }
+    return code;
 }
 
 // ---- for machines ----
@@ -154,7 +166,7 @@ int findings_print_json(const struct findings *findings, FILE *out, struct mr_er
 {
     AUTO_BUF text;
 
-    buf_init(&text, JSON_MAX);
+    buf_init(&text, TEXT_MAX);
     buf_printf(&text, "{\"verdict\":\"%s\",\n\"checks\":[", verdict_name(findings_worst(findings)));
     for (int i = 0; i < findings->count; i++) {
         buf_puts(&text, i ? ",\n" : "\n");

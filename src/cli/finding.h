@@ -45,8 +45,10 @@ void finding_remedy(struct finding *finding, const char *format, ...)
 // The worst verdict of all; VERDICT_OK of none.
 enum verdict findings_worst(const struct findings *findings);
 
-// For people, the worst first, with colours or without; and {"verdict":...,"checks":[...]}.
-void findings_print(const struct findings *findings, bool colours, FILE *out);
+// For people, the worst first, with colours or without, in lines of at most `columns` (0: as long
+// as they are); and {"verdict":...,"checks":[...]}.
+int findings_print(const struct findings *findings, bool colours, int columns, FILE *out,
+                   struct mr_error *err);
 int findings_print_json(const struct findings *findings, FILE *out, struct mr_error *err);
 
 #endif

@@ -20,9 +20,9 @@ static int ask(const struct name_list *list, const struct command_shared *shared
                struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
-    const char *const any = NULL;
+    const char *const any[] = {NULL, NULL};
     int code = command_ask(shared->dsn, shared->json ? list->json_sql : list->sql, list->parameters,
-                           &any, &rows, err);
+                           any, &rows, err);
 
     if (code) {
         return code;

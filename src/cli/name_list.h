@@ -12,7 +12,7 @@ struct name_list {
     const char *key;      // of the array in JSON
     const char *sql;      // for people; the first column is the name
     const char *json_sql; // for machines
-    int parameters;       // of both, at most one: null
+    int parameters;       // of both, at most two: null
     int (*print)(const PGresult *rows, struct mr_error *err);
 };
 

@@ -5,7 +5,6 @@
 #include "cli/progress.h"
 
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -79,12 +78,9 @@ void progress_text(struct buf *out, const char *noun, int64_t count, int64_t par
 
 static int terminal_width(void)
 {
-    struct winsize size;
+    int columns = terminal_columns(STDERR_FILENO);
 
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0) {
-        return WIDTH_DEFAULT;
-    }
-    return size.ws_col;
+    return columns ? columns : WIDTH_DEFAULT;
 }
 
 static void draw(struct progress *progress, int64_t count, int64_t part, int64_t now)

@@ -5,6 +5,7 @@
 #include "cli/terminal.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -21,4 +22,11 @@ bool terminal_colours(int fd)
     const char *unwanted = getenv("NO_COLOR");
 
     return terminal_moves(fd) && !(unwanted && unwanted[0]);
+}
+
+int terminal_columns(int fd)
+{
+    struct winsize size = {0};
+
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }

@@ -14,4 +14,7 @@ bool terminal_moves(int fd);
 // And one that may be coloured.
 bool terminal_colours(int fd);
 
+// How many columns it has; 0 where the descriptor is none, or does not say.
+int terminal_columns(int fd);
+
 #endif

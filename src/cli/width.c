@@ -137,3 +137,38 @@ int width_add(struct buf *out, const char *text, int columns)
     buf_puts(out, "…");
     return used + 1;
 }
+
+// The bytes of `text` up to the next blank or the end, and the columns that they take.
+static size_t word_at(const char *text, int *ret_columns)
+{
+    size_t len = 0;
+
+    *ret_columns = 0;
+    while (text[len] && text[len] != ' ') {
+        struct glyph glyph = glyph_of(text + len);
+
+        *ret_columns += glyph.columns;
+        len += glyph.taken;
+    }
+    return len;
+}
+
+void width_wrap(struct buf *out, const char *text, int columns, int indent)
+{
+    int used = 0;
+
+    while (*text) {
+        int width = 0;
+        size_t len = word_at(text, &width);
+
+        if (used > 0 && used + 1 + width > columns) {
+            buf_printf(out, "\n%*s", indent, "");
+            used = 0;
+        } else if (used > 0) {
+            buf_puts(out, " ");
+            used++;
+        }
+        used += add_glyphs(out, text, width);
+        text += len + (text[len] == ' ');
+    }
+}

@@ -30,4 +30,8 @@ int width_of(const char *text);
 // Returns the columns that it took.
 int width_add(struct buf *out, const char *text, int columns);
 
+// Appends `text` in lines of at most `columns` columns, broken at blanks, each but the first behind
+// `indent` blanks, which the columns do not count. A word that is longer than a line is not broken.
+void width_wrap(struct buf *out, const char *text, int columns, int indent);
+
 #endif

@@ -47,7 +47,7 @@ same()
                                      'timestamp with time zone', 'timestamptz'))
                  from pg_proc p
                 where p.pronamespace = 'millrace'::regnamespace
-                  and p.proname not in ('job_standing', 'job_logged', 'worker_list', 'capture_list', 'capture_plan', 'capture_change', 'capture_put')
+                  and p.proname not in ('job_standing', 'job_logged', 'worker_list', 'capture_list', 'capture_plan', 'capture_change', 'capture_run', 'capture_put')
                   and exists (select from aclexplode(p.proacl) a where a.grantee::regrole::text like 'millrace\_%')" | sort)
 }
 
@@ -85,7 +85,7 @@ same()
     same <(table Roles '2 3') \
         <(sql "select a.grantee::regrole, string_agg(p.proname, ', ' order by p.proname) from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname not in ('job_standing', 'job_logged', 'worker_list', 'capture_list', 'capture_plan', 'capture_change', 'capture_put') group by 1" | sort)
+                  and p.proname not in ('job_standing', 'job_logged', 'worker_list', 'capture_list', 'capture_plan', 'capture_change', 'capture_run', 'capture_put') group by 1" | sort)
 }
 
 @test "SQLSTATEs of our own" {

@@ -72,7 +72,7 @@ static void disks(void **state)
     }
 }
 
-static void shown(bool colours, bool json, const char *expected)
+static void shown(bool colours, int columns, bool json, const char *expected)
 {
     char *text = NULL;
     size_t size = 0;
@@ -82,7 +82,7 @@ static void shown(bool colours, bool json, const char *expected)
     if (json) {
         assert_int_equal(findings_print_json(&findings, out, NULL), 0);
     } else {
-        findings_print(&findings, colours, out);
+        assert_int_equal(findings_print(&findings, colours, columns, out, NULL), 0);
     }
     fclose(out);
     assert_string_equal(text, expected);
@@ -98,13 +98,13 @@ static void the_worst_comes_first(void **state)
     finding_remedy(&findings.list[1], "cure");
     finding_evidence(findings_add(&findings, "c", verdict_of("what")), "odd");
     assert_int_equal(findings_worst(&findings), VERDICT_CRITICAL);
-    shown(false, false,
+    shown(false, 0, false,
           "critical  b                      x [31m\"y\"\n"
           "                                 -> cure\n"
           "note      c                      odd\n"
           "ok        a                      fine\n"
           "\n3 checks: 1 critical, 0 warnings, 1 note, 1 ok\n");
-    shown(false, true,
+    shown(false, 0, true,
           "{\"verdict\":\"critical\",\n\"checks\":[\n"
           "{\"topic\":\"a\",\"verdict\":\"ok\",\"evidence\":\"fine\",\"remedy\":null},\n"
           "{\"topic\":\"b\",\"verdict\":\"critical\",\"evidence\":\"x\\u001b[31m\\\"y\\\"\","
@@ -112,11 +112,29 @@ static void the_worst_comes_first(void **state)
           "{\"topic\":\"c\",\"verdict\":\"note\",\"evidence\":\"odd\",\"remedy\":null}]}\n");
 }
 
+static void lines_are_broken_at_blanks(void **state)
+{
+    (void)state;
+    finding_evidence(findings_add(&findings, "a", VERDICT_NOTE), "ein Wort fällt in die Zeile");
+    finding_remedy(&findings.list[0], "one-word-that-is-longer-than-a-line and others");
+    shown(false, 33 + 21, false,
+          "note      a                      ein Wort fällt in die\n"
+          "                                 Zeile\n"
+          "                                 -> one-word-that-is-longer-than-a-line\n"
+          "                                    and others\n"
+          "\n1 checks: 0 critical, 0 warnings, 1 note, 0 ok\n");
+    // There is no room for a column of text.
+    shown(false, 50, false,
+          "note      a                      ein Wort fällt in die Zeile\n"
+          "                                 -> one-word-that-is-longer-than-a-line and others\n"
+          "\n1 checks: 0 critical, 0 warnings, 1 note, 0 ok\n");
+}
+
 static void none_and_too_many(void **state)
 {
     (void)state;
     assert_int_equal(findings_worst(&findings), VERDICT_OK);
-    shown(false, false, "\n0 checks: 0 critical, 0 warnings, 0 notes, 0 ok\n");
+    shown(false, 0, false, "\n0 checks: 0 critical, 0 warnings, 0 notes, 0 ok\n");
     for (int i = 0; i < FINDINGS_MAX + 10; i++) {
         finding_evidence(findings_add(&findings, "t", VERDICT_NOTE), "%2000d", i);
     }
@@ -130,6 +148,7 @@ int main(void)
         cmocka_unit_test_setup(clocks, clear),
         cmocka_unit_test_setup(disks, clear),
         cmocka_unit_test_setup(the_worst_comes_first, clear),
+        cmocka_unit_test_setup(lines_are_broken_at_blanks, clear),
         cmocka_unit_test_setup(none_and_too_many, clear),
     };
 
