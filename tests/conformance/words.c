@@ -66,7 +66,7 @@ static char *repeat(const char *text, const char *quote)
         memcpy(at, text, size);
         at += size;
     }
-    strcpy(at, quote);
+    memcpy(at, quote, strlen(quote) + 1);
     return whole;
 }
 
