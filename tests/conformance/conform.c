@@ -259,6 +259,7 @@ int main(void)
         puts(line);
         if (*line && *line != '#' && strncmp(line, "case ", 5) != 0) {
             run_line(line);
+            words_done();
         }
     }
     for (int i = 1; i <= CONNS_MAX; i++) {
