@@ -3,7 +3,10 @@
 // A consumer of one queue: `register` jobs note a face and ask for its verification, `verify` jobs
 // call the endpoint. A line for each attempt:
 //
-//   verify job=65 attempt=1 tenant=A face=f1 failed: the verifier answered 503
+//   verify job=65 attempt=1 from=17948376123 to=17948376130 tenant=A face=f1 failed: no answer
+//
+// from, to: when it was claimed and when it was done, before that was told to the database, in
+// milliseconds since 1970.
 //
 // Both may do a job twice, after a crash between its effect and its completion; neither minds.
 //
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "toolbox.h"
 
@@ -101,6 +105,14 @@ static const char *do_verify(struct consumer *consumer, const json_t *args)
     return NULL;
 }
 
+static long long now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
+}
+
 static void tell_breaker(struct consumer *consumer)
 {
     static const char *const words[] = {"closed", "open", "half open"};
@@ -114,27 +126,38 @@ static void tell_breaker(struct consumer *consumer)
 
 // Retries are the database's: 2^attempt seconds and up to half of that on top, then a dead letter.
 static int finish(struct consumer *consumer, const mr_claimed_job *job, const json_t *args,
-                  const char *problem, mr_error *err)
+                  const char *problem, const char **ret_how, mr_error *err)
 {
-    const char *tenant = text_of(args, "tenant"), *face = text_of(args, "face");
     int dead = 0, code;
 
     if (problem == NULL) {
-        code = mr_complete(consumer->conn, job->lease, &job->id, 1, NULL, NULL, err);
-    } else {
-        code = mr_fail(consumer->conn, job->lease, job->id, problem, 0, 0, NULL, 0, &dead, err);
+        *ret_how = consumer->done;
+        return mr_complete(consumer->conn, job->lease, &job->id, 1, NULL, NULL, err);
     }
+    code = mr_fail(consumer->conn, job->lease, job->id, problem, 0, 0, NULL, 0, &dead, err);
     if (code == 0 && dead) {
-        code = face_note(consumer->conn, tenant, face, "given up", err);
+        code = face_note(consumer->conn, text_of(args, "tenant"), text_of(args, "face"), "given up",
+                         err);
     }
+    *ret_how = dead ? "dead: " : "failed: ";
+    return code;
+}
+
+static int work_job(struct consumer *consumer, const mr_claimed_job *job, mr_error *err)
+{
+    json_t *args = json_loads(job->args, 0, NULL);
+    long long from_ms = now_ms();
+    const char *problem = consumer->work(consumer, args);
+    long long to_ms = now_ms();
+    const char *how = "";
+    int code = finish(consumer, job, args, problem, &how, err);
+
     if (code == 0) {
-        printf("%s job=%lld attempt=%d tenant=%s face=%s %s%s\n", job->kind, (long long)job->id,
-               job->attempt, tenant, face,
-               problem == NULL ? consumer->done
-               : dead          ? "dead: "
-                               : "failed: ",
-               problem != NULL ? problem : "");
+        printf("%s job=%lld attempt=%d from=%lld to=%lld tenant=%s face=%s %s%s\n", job->kind,
+               (long long)job->id, job->attempt, from_ms, to_ms, text_of(args, "tenant"),
+               text_of(args, "face"), how, problem != NULL ? problem : "");
     }
+    json_decref(args);
     return code;
 }
 
@@ -144,7 +167,6 @@ static int work_one(struct consumer *consumer, mr_error *err)
     mr_claim_options options = MR_CLAIM_OPTIONS_INIT;
     mr_batch *batch = NULL;
     const mr_claimed_job *job;
-    json_t *args;
     int code;
 
     options.queue = consumer->queue;
@@ -153,14 +175,11 @@ static int work_one(struct consumer *consumer, mr_error *err)
     job = code == 0 ? mr_batch_job(batch, 0) : NULL;
     if (job == NULL) {
         mr_breaker_neutral(consumer->breaker);
-        mr_batch_free(batch);
-        return code;
+    } else {
+        code = work_job(consumer, job, err) < 0 ? err->code : 1;
     }
-    args = json_loads(job->args, 0, NULL);
-    code = finish(consumer, job, args, consumer->work(consumer, args), err);
-    json_decref(args);
     mr_batch_free(batch);
-    return code < 0 ? code : 1;
+    return code;
 }
 
 static int consume(struct consumer *consumer)
@@ -183,8 +202,10 @@ static int consume(struct consumer *consumer)
 
 int command_work(int argc, char **argv)
 {
-    static const struct consumer consumers[] = {{REGISTER_QUEUE, do_register, "registered"},
-                                                {VERIFY_QUEUE, do_verify, "verified"}};
+    static const struct consumer consumers[] = {
+        {.queue = REGISTER_QUEUE, .work = do_register, .done = "registered"},
+        {.queue = VERIFY_QUEUE, .work = do_verify, .done = "verified"},
+    };
     bool verifies = strcmp(argv[0], VERIFY_QUEUE) == 0;
     struct consumer consumer = consumers[verifies];
     mr_breaker_options options = MR_BREAKER_OPTIONS_INIT;
