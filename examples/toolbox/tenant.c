@@ -3,11 +3,12 @@
 // Tenants and faces in the cache. The configuration of a tenant is a file, which stands for the
 // slow place where such things are kept.
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "toolbox.h"
+
+enum { REQUESTS_MAX = 1000000, PER_MAX_S = 31 * 24 * 60 * 60 };
 
 void tenant_key(char key[KEY_SIZE], const char *name)
 {
@@ -19,23 +20,33 @@ void face_key(char key[KEY_SIZE], const char *tenant, const char *face)
     snprintf(key, KEY_SIZE, "face:%s:%s", tenant, face);
 }
 
+static bool within(const json_t *config, const char *name, json_int_t most)
+{
+    const json_t *number = json_object_get(config, name);
+
+    return json_integer_value(number) >= 1 && json_integer_value(number) <= most;
+}
+
 // Where no file can be read there is no such tenant, unless it is there and broken.
 static enum tenant_found load(const char *directory, const char *name, json_t **ret, mr_error *err)
 {
     char path[4096];
     json_error_t problem;
+    json_t *config;
 
     snprintf(path, sizeof(path), "%s/%s.json", directory, name);
-    *ret = json_load_file(path, 0, &problem);
-    if (*ret != NULL) {
-        return TENANT_LOADED;
-    }
-    if (json_error_code(&problem) == json_error_cannot_open_file) {
+    config = json_load_file(path, 0, &problem);
+    if (config == NULL && json_error_code(&problem) == json_error_cannot_open_file) {
         return TENANT_UNKNOWN;
     }
+    if (within(config, "requests", REQUESTS_MAX) && within(config, "per_seconds", PER_MAX_S)) {
+        *ret = config;
+        return TENANT_LOADED;
+    }
     *err = (mr_error){.code = MR_EIO};
-    snprintf(err->message, sizeof(err->message), "tenant %s: line %d: %s", name, problem.line,
-             problem.text);
+    snprintf(err->message, sizeof(err->message), "tenant %s: %s", name,
+             config == NULL ? problem.text : "requests or per_seconds is missing or out of range");
+    json_decref(config);
     return TENANT_ERROR;
 }
 

@@ -30,7 +30,9 @@ typedef void web_page(struct web *web, path_names names, const char *body,
 
 static void refuse_error(struct http_reply *reply, const mr_error *err)
 {
-    http_refuse(reply, mr_code_class(err->code) == MR_CLASS_TRANSIENT ? 503 : 500, err->message);
+    unsigned status = err->code == MR_EUSAGE ? 501 : 500; // 501: not on this backend
+
+    http_refuse(reply, mr_code_class(err->code) == MR_CLASS_TRANSIENT ? 503 : status, err->message);
 }
 
 // The configuration of a tenant, counted as a hit or a miss; NULL where the reply says why not.
