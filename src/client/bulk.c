@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Many jobs at once: a chunk is one statement.
+// Many jobs at once on PostgreSQL: a chunk is one statement.
 //
 // Jobs that differ in nothing but their args go as a binary jsonb[], which costs the least; with
 // state and blob as two bytea[] beside it. Anything else goes as one array of objects, as
@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "client/mr_conn.h"
+#include "client/queue_ops.h"
 #include "client/request.h"
 
 #define CHUNK_DEFAULT 10000
@@ -347,8 +348,8 @@ static int no_pointer(const char *what, size_t at, mr_error *err)
     return MR_EUSAGE;
 }
 
-int mr_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,
-                    size_t chunk, int64_t *ret_ids, size_t *ret_done, mr_error *err)
+int bulk_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,
+                      size_t chunk, int64_t *ret_ids, size_t *ret_done, mr_error *err)
 {
     struct source source = {.args = args};
     size_t done = 0;
@@ -381,8 +382,8 @@ static int read_stride(const mr_job_spec *jobs, size_t count, struct source *sou
     return request_read_job(jobs, &source->job, err);
 }
 
-int mr_enqueue_jobs(mr_conn *conn, const mr_job_spec *jobs, size_t count, size_t chunk,
-                    int64_t *ret_ids, size_t *ret_done, mr_error *err)
+int bulk_enqueue_jobs(mr_conn *conn, const mr_job_spec *jobs, size_t count, size_t chunk,
+                      int64_t *ret_ids, size_t *ret_done, mr_error *err)
 {
     struct source source = {0};
     size_t done = 0;

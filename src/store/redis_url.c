@@ -155,6 +155,12 @@ static int read_socket(const char *rest, struct redis_url *ret, struct mr_error 
     return 0;
 }
 
+bool redis_url_is(const char *text)
+{
+    return str_starts(text, "redis://") || str_starts(text, "rediss://") ||
+           str_starts(text, "unix://");
+}
+
 int redis_url_parse(const char *text, struct redis_url *ret, struct mr_error *err)
 {
     struct redis_url url = {.port = 0};
