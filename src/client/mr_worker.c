@@ -432,6 +432,9 @@ int mr_worker_new(const mr_worker_options *from, mr_worker **ret, mr_error *err)
         (code = check_options(&options, err))) {
         return code;
     }
+    if (conn_redis_dsn(options.dsn)) {
+        return mr__conn_needs_pg("mr_worker_new()", err);
+    }
     mr_worker *worker = calloc(1, sizeof(*worker));
     if (!worker) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");

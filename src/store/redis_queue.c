@@ -48,7 +48,7 @@ enum {
 
 void queue_key(const char *queue, char ret[QUEUE_KEY_SIZE])
 {
-    char *to = ret + sprintf(ret, "mr:{");
+    char *to = ret + sprintf(ret, QUEUE_PREFIX "{");
 
     // braces would end the part of the key that its slot is made of, or leave it empty
     for (const char *c = queue; *c && to < ret + QUEUE_KEY_SIZE - 5; c++) {

@@ -24,8 +24,7 @@
 // Jobs in one script, which Redis does nothing else beside.
 enum { REDIS_QUEUE_CHUNK = 1000, REDIS_QUEUE_CHUNK_MAX = 10000 };
 
-// Whether the Redis backend takes a job like this, and what it would answer; `where` stands before
-// the message.
+// Whether a job may be enqueued: MR_EINVALID, or MR_EUSAGE for what needs PostgreSQL.
 int redis_queue_check_job(const mr_job_spec *job, mr_error *err);
 
 // Enqueues jobs of one queue, all or none. ret_ids may be NULL. They were checked.

@@ -10,6 +10,7 @@
 #include "base/iso_time.h"
 #include "base/json_scan.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "store/redis_queue_parts.h"
 
 #define TEXT_MAX       1000
@@ -17,7 +18,8 @@
 #define ATTEMPTS_MAX   32000
 #define ARGS_BYTES     INT64_C(1048576)
 #define PART_BYTES     INT64_C(67108864)
-#define MS_MAX         (INT64_C(1000) * 365 * 24 * 60 * 60 * 1000) // a thousand years
+// A thousand years as PostgreSQL compares intervals: a year has 360 days.
+#define MS_MAX (INT64_C(1000) * 360 * 24 * 60 * 60 * 1000)
 #define LEASE_SHOWN    80
 #define NAME_SHOWN     200
 #define TIME_MAX_US    INT64_C(3093527980800000000) // 100000-01-01
@@ -90,62 +92,26 @@ int queue_refuse_unknown(const char *queue, mr_error *err)
 
 // ---- texts ----
 
-// How long a character is by its first byte, and how many bytes of it are there and in order.
-static size_t width_of(unsigned char lead)
+// As many bytes as the first of them promises, as PostgreSQL shows them.
+static int refuse_bytes(const char *at, mr_error *err)
 {
-    return lead < 0x80 ? 1 : (lead & 0xe0) == 0xc0 ? 2 : (lead & 0xf0) == 0xe0 ? 3
-           : (lead & 0xf8) == 0xf0                 ? 4
-                                                   : 1;
-}
-
-static bool is_character(const unsigned char *c, size_t width)
-{
-    if (width == 1) {
-        return *c < 0x80;
-    }
-    for (size_t i = 1; i < width; i++) {
-        if ((c[i] & 0xc0) != 0x80) {
-            return false;
-        }
-    }
-    switch (c[0]) { // too long for what it says, a surrogate, beyond the last one
-    case 0xc0:
-    case 0xc1: return false;
-    case 0xe0: return c[1] >= 0xa0;
-    case 0xed: return c[1] < 0xa0;
-    case 0xf0: return c[1] >= 0x90;
-    case 0xf4: return c[1] < 0x90;
-    case 0xf5:
-    case 0xf6:
-    case 0xf7: return false;
-    }
-    return true;
-}
-
-static int refuse_bytes(const unsigned char *c, size_t width, mr_error *err)
-{
+    unsigned char lead = (unsigned char)*at;
+    int width = (lead & 0xe0) == 0xc0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : (lead & 0xf8) == 0xf0 ? 4 : 1;
     AUTO_BUF shown;
 
     buf_init(&shown, MR_ERROR_MESSAGE_SIZE);
-    for (size_t i = 0; i < width && c[i]; i++) {
-        buf_printf(&shown, "%s0x%02x", i ? " " : "", c[i]);
+    for (int i = 0; i < width && at[i]; i++) {
+        buf_printf(&shown, "%s0x%02x", i ? " " : "", (unsigned char)at[i]);
     }
-    return queue_refuse(err, WRONG_ENCODING, "", "invalid byte sequence for encoding \"UTF8\": %s",
-                        buf_peek(&shown));
+    return queue_refuse(err, WRONG_ENCODING, "Texts are UTF-8.",
+                        "invalid byte sequence for encoding \"UTF8\": %s", buf_peek(&shown));
 }
 
 int queue_check_utf8(const char *text, mr_error *err)
 {
-    const unsigned char *c = (const unsigned char *)(text ? text : "");
+    const char *at = text ? utf8_wrong(text) : NULL;
 
-    while (*c) {
-        size_t width = width_of(*c);
-        if (!is_character(c, width)) {
-            return refuse_bytes(c, width, err);
-        }
-        c += width;
-    }
-    return 0;
+    return at ? refuse_bytes(at, err) : 0;
 }
 
 int queue_check_name(const char *what, const char *name, mr_error *err)
@@ -196,14 +162,32 @@ int queue_check_number(const char *what, int64_t value, int64_t least, int64_t m
                         (long long)least, (long long)most, (long long)value);
 }
 
+// Milliseconds as PostgreSQL prints an interval.
+static void interval_text(int64_t ms, char *ret, size_t size)
+{
+    int64_t s = ms / 1000;
+    int n = snprintf(ret, size, "%02lld:%02d:%02d", (long long)(s / 3600), (int)(s / 60 % 60),
+                     (int)(s % 60));
+
+    if (ms % 1000) {
+        n += snprintf(ret + n, size - (size_t)n, ".%03d", (int)(ms % 1000));
+        while (ret[n - 1] == '0') {
+            ret[--n] = '\0';
+        }
+    }
+}
+
 int queue_check_ms(const char *what, int64_t ms, mr_error *err)
 {
-    return ms <= MS_MAX
-               ? 0
-               : queue_refuse(err, INVALID,
-                              "Pass a positive interval such as '30 seconds', or leave it out.",
-                              "%s must be longer than zero and at most 1000 years, not %lld ms",
-                              what, (long long)ms);
+    char text[48];
+
+    if (ms <= MS_MAX) {
+        return 0;
+    }
+    interval_text(ms, text, sizeof(text));
+    return queue_refuse(err, INVALID,
+                        "Pass a positive interval such as '30 seconds', or leave it out.",
+                        "%s must be longer than zero and at most 1000 years, not %s", what, text);
 }
 
 static int check_size(const char *what, size_t size, int64_t limit, const char *setting,

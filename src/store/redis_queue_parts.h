@@ -12,8 +12,9 @@
 
 // Names of queues, kinds and workers, in bytes; the SQL functions have the same limit.
 #define QUEUE_NAME_MAX 200
-// mr:{NAME}, where three bytes may stand for one.
-#define QUEUE_KEY_SIZE (3 * QUEUE_NAME_MAX + 8)
+// mr:queue:{NAME}, where three bytes may stand for one.
+#define QUEUE_PREFIX   "mr:queue:"
+#define QUEUE_KEY_SIZE (3 * QUEUE_NAME_MAX + 16)
 // An id is the queue's number times this, and a count.
 #define QUEUE_IDS INT64_C(1000000000000)
 #define QUEUE_REGISTRY "mr:queues"
@@ -36,9 +37,9 @@ int64_t queue_run_at_ms(const char *run_at);
 // The first key of a queue. Its name is at most QUEUE_NAME_MAX long.
 void queue_key(const char *queue, char ret[QUEUE_KEY_SIZE]);
 
-// Runs a script, and reads a reply that is a whole number; a refusal is in *ret_refused, which is
-// borrowed from *ret_reply then.
+// Reads a whole number, which a script writes as text where it may be large; not 0: it is none.
 int queue_number_of(const redisReply *reply, int64_t *ret);
+// Whether a script refused, with this word.
 bool queue_is_refusal(const redisReply *reply, const char *word);
 
 #endif

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- What the scripts of the queue share: it stands before each of them.
 --
--- KEYS[1] is mr:{QUEUE}. Every other key begins with it, so that all of a queue are in one slot of a Redis Cluster:
+-- KEYS[1] is mr:queue:{NAME}. Every other key begins with it, so that all of a queue are in one slot of a Redis Cluster:
 --
---   mr:{q}             hash: no (the queue's number), jobs and leases (the last numbers given), tidied_ms
---   mr:{q}:settings    hash: what people set; see docs/redis.md
---   mr:{q}:lanes       sorted set: the priorities that have a stream
---   mr:{q}:lane:50     stream of a priority, with the group `workers`: an entry is the id of a job that is available or running
---   mr:{q}:job:ID      hash: the job
---   mr:{q}:later       sorted set: jobs by the time at which they become available
---   mr:{q}:lease:L     hash: worker, ms, priority, open (how many), and for each of its jobs the entry; '' once it is not held any more
---   mr:{q}:leases      sorted set: leases by their ends
---   mr:{q}:dead        sorted set: dead letters by the time at which they died
+--   mr:queue:{q}             hash: no (the queue's number), jobs and leases (the last numbers given), tidied_ms
+--   mr:queue:{q}:settings    hash: what people set; see docs/redis.md
+--   mr:queue:{q}:lanes       sorted set: the priorities that have a stream
+--   mr:queue:{q}:lane:50     stream of a priority, with the group `workers`: an entry is the id of a job that is available or running
+--   mr:queue:{q}:job:ID      hash: the job
+--   mr:queue:{q}:later       sorted set: jobs by the time at which they become available
+--   mr:queue:{q}:lease:L     hash: worker, ms, priority, open (how many), and for each of its jobs the entry; '' once it is not held any more
+--   mr:queue:{q}:leases      sorted set: leases by their ends
+--   mr:queue:{q}:dead        sorted set: dead letters by the time at which they died
 --
 -- 1. A job that has not ended is in exactly one of: a lane (available; with a lease that names its entry: running), later, dead.
 -- 2. An entry is deleted when it is acknowledged and not before; nothing else shortens a stream.
