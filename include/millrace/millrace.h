@@ -99,7 +99,8 @@ struct pg_conn; // libpq's PGconn
 
 typedef struct mr_conn_options {
     size_t size;
-    const char *dsn;              // NULL: $MILLRACE_DSN, $DATABASE_URL, libpq's environment
+    // NULL: $MILLRACE_DSN, $DATABASE_URL, libpq's environment. redis://... or unix://...: Redis.
+    const char *dsn;
     const char *application_name; // NULL: millrace
     int pooler;                   // not 0: no named statements and no LISTEN (PgBouncer); 0
     int64_t timeout_ms;           // what a call may take, reconnecting included; 0: 30 s
@@ -111,10 +112,12 @@ typedef struct mr_conn_options {
         sizeof(mr_conn_options), 0, 0, 0, 0, 0 \
     }
 
-// Connects. The caller frees *ret with mr_conn_free(). A connection that breaks later is made
-// again by the next call, with growing pauses, within that call's time. A call whose answer
-// was lost is not repeated: it fails with MR_ECONNECT, and may have happened. So may one that
-// fails with MR_ETIMEOUT; where the detail says that nothing was sent, it has not happened.
+// Connects. With an address of Redis the toolbox works on Redis, and what needs PostgreSQL fails
+// with MR_EUSAGE: docs/redis.md has a table. The caller frees *ret with mr_conn_free(). A
+// connection that breaks later is made again by the next call, with growing pauses, within that
+// call's time. A call whose answer was lost is not repeated: it fails with MR_ECONNECT, and may
+// have happened. So may one that fails with MR_ETIMEOUT; where the detail says that nothing was
+// sent, it has not happened.
 int mr_conn_open(const mr_conn_options *options, mr_conn **ret, mr_error *err);
 
 // Calls on a connection of the caller's, inside of whatever transaction is open on it: a job

@@ -3,7 +3,7 @@
 // Where a Redis server is, as people write it:
 //
 //   redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]      also redis://:PASSWORD@HOST
-//   unix:///PATH[?db=DATABASE]                            a socket on this machine
+//   unix://[USER[:PASSWORD]@]/PATH[?db=DATABASE]           a socket on this machine
 
 #ifndef MILLRACE_STORE_REDIS_URL_H
 #define MILLRACE_STORE_REDIS_URL_H
