@@ -22,6 +22,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "client/conn.h"
+#include "client/mr_conn.h"
 #include "client/mr_outcome.h"
 #include "client/pool.h"
 #include "client/sized.h"

@@ -361,6 +361,7 @@ int redis_queue_claim(struct redis_link *link, const mr_claim_options *options,
     redisReply *reply = NULL;
     int code;
 
+    redis_args_init(&args);
     *ret = (struct redis_claim){0};
     if ((code = check_claim(options, err)) || (code = draw_token(token, err))) {
         return code;
@@ -370,7 +371,6 @@ int redis_queue_claim(struct redis_link *link, const mr_claim_options *options,
     }
     queue_key(queue, key);
     name_worker(options->worker, worker);
-    redis_args_init(&args);
     redis_args_key(&args, key);
     redis_args_text(&args, worker);
     redis_args_number(&args, options->max_jobs ? options->max_jobs : 1);

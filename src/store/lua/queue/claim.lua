@@ -17,7 +17,6 @@ local BATCH_BYTES = 16000000
 local STEP = 16             -- entries read at once; one by one where jobs are large
 local STEP_BYTES = 1000000
 local TIDY_MS = 60000
-local IDLE_MS = 3600000     -- a consumer that has nothing and was not seen so long is forgotten
 local FIELDS = {'kind', 'args', 'meta', 'blob', 'tenant', 'ref', 'attempt', 'max_attempts', 'created_us', 'timeout_ms', 'stale_ms'}
 
 local function promote()
@@ -75,13 +74,14 @@ local function tidy()
     return
   end
   redis.call('HSET', queue, 'tidied_ms', now_ms)
+  local idle_ms = setting('consumer_idle_ms', 3600000, 1, 1e12)
   for _, priority in ipairs(redis.call('ZRANGE', queue .. ':lanes', 0, -1)) do
     for _, face in ipairs(redis.call('XINFO', 'CONSUMERS', lane_key(priority), group)) do
       local of = {}
       for i = 1, #face, 2 do
         of[face[i]] = face[i + 1]
       end
-      if of.pending == 0 and of.idle > IDLE_MS then
+      if of.pending == 0 and of.idle > idle_ms then
         redis.call('XGROUP', 'DELCONSUMER', lane_key(priority), group, of.name)
       end
     end
