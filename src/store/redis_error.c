@@ -50,20 +50,18 @@ static const struct row {
     {"ERR max number of clients", MR_ECONNECT, false, "Raise its setting maxclients."},
 };
 
-// Before Redis 7 an error inside of a script stands behind where it happened.
+// Before Redis 7 an error inside of a script stands behind where it happened, once or twice.
 static const char *skip_place(const char *text)
 {
-    const char *inner = strstr(text, "@user_script");
+    const char *inner = text;
 
-    if (!str_starts(text, "ERR Error running script") || !inner) {
-        return text;
+    if (str_starts(text, "ERR Error running script")) {
+        for (const char *at = text; (at = strstr(at, "user_script")); inner = at) {
+            at += strlen("user_script");
+            at += strspn(at, ": 0123456789-");
+        }
     }
-    inner = strstr(inner, ": ");
-    while (inner &&
-           (*inner == ':' || *inner == ' ' || *inner == '-' || (*inner >= '0' && *inner <= '9'))) {
-        inner++;
-    }
-    return inner ? inner : text;
+    return inner;
 }
 
 static const struct row *find(const char *text)
