@@ -116,15 +116,52 @@ calls()
     [ "$(redis xlen 'mr:queue:{s}:lane:50')" -eq 4 ]
 }
 
-@test "a job whose worker is lost again and again is a dead letter" {
-    local n
-    redis hset 'mr:queue:{p}:settings' retry_base_ms 1 retry_jitter 0 retry_cap_ms nonsense lease_ms 1
-    calls 'enqueue k 1 queue p' 'await p 1 lease 1ms' 'await p 1 lease 1ms' 'await p 1 lease 1ms' 'await p 1 lease 1ms' \
-        "shell 'sleep 0.05'" 'claim p 1' 'dead p'
-    grep -Fq 'J1 p k 1 poison: its worker was lost 4 times in a row, attempt 4 of 3' said || { cat said; false; }
-    for n in 1 2 3 4; do
-        grep -q "attempt $n of 3" said
+# As if all leases of a queue had ended.
+end_leases()
+{
+    local lease
+    for lease in $(redis --raw zrange "mr:queue:{$1}:leases" 0 -1); do
+        redis zadd "mr:queue:{$1}:leases" 1 "$lease"
     done
+}
+
+@test "a job whose worker is lost again and again is a dead letter, while others finish theirs" {
+    local n
+    redis hset 'mr:queue:{p}:settings' retry_base_ms 1 retry_jitter 0 retry_cap_ms nonsense
+    calls 'enqueue k 1 queue p'
+    for n in 1 2 3 4; do
+        calls 'await p 1' 'enqueue k 2 queue p priority 10' 'claim p 1' 'complete L2'
+        grep -q "p k 1, attempt $n of 3" said || { cat said; false; }
+        grep -q '1 completed' said
+        end_leases p
+    done
+    calls 'claim p 1' 'dead p'
+    grep -Fq 'J1 p k 1 poison: its worker was lost 4 times in a row, attempt 4 of 3' said || { cat said; false; }
+    grep -q nothing said
+}
+
+@test "in a stall no job is blamed" {
+    local n
+    redis hset 'mr:queue:{i}:settings' retry_base_ms 1 retry_jitter 0
+    calls 'enqueue k 1 queue i'
+    for n in 1 2 3 4 5 6; do
+        calls 'await i 1'
+        grep -q "i k 1, attempt $n of $((n + 2))" said || { cat said; false; }
+        end_leases i
+    done
+}
+
+@test "a job comes back by the backoff of its queue" {
+    local now due
+    now=$(redis --raw time | head -n 1)
+    calls 'enqueue k 1 queue b' 'claim b 1' 'fail L1 J1 error'
+    due=$(redis --raw zrange 'mr:queue:{b}:later' 0 0 withscores | tail -n 1)
+    [ "$due" -ge $(((now + 2) * 1000)) ]
+    [ "$due" -le $((($(redis --raw time | head -n 1) + 4) * 1000)) ]
+    redis hset 'mr:queue:{b}:settings' retry_base_ms 60000 retry_cap_ms 60000
+    calls 'enqueue k 1 queue b' 'claim b 1' 'fail L1 J1 error'
+    due=$(redis --raw zrange 'mr:queue:{b}:later' -1 -1 withscores | tail -n 1)
+    [ "$due" -ge $(((now + 60) * 1000)) ]
 }
 
 @test "dead letters are bounded by number and by age" {

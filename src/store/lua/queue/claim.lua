@@ -30,18 +30,25 @@ local function promote()
   end
 end
 
--- A job whose worker was lost: back at once the first time, with backoff later, a dead letter beyond the limit.
-local function lose(id, priority)
-  local lost = redis.call('HINCRBY', job_key(id), 'lost', 1)
-  if lost > setting('poison_limit', 3, 1, 32000) then
+-- A job whose worker was lost: back at once the first time, with backoff later, a dead letter beyond the limit, but only while the fleet is
+-- healthy. In a stall the attempt is given back, and the count of losses stays one below the limit. As sql/internal/job_rescue.sql.
+local function lose(id, priority, healthy)
+  local before = tonumber(redis.call('HGET', job_key(id), 'lost')) or 0
+  local most = setting('poison_limit', 3, 1, 32000)
+  local lost = healthy and before + 1 or math.max(before, math.min(before + 1, most - 1))
+  redis.call('HSET', job_key(id), 'lost', lost)
+  if healthy and lost > most then
     bury(id, 'poison', 'its worker was lost ' .. lost .. ' times in a row')
     return
   end
   redis.call('HINCRBY', job_key(id), 'attempt', 1)
-  if lost == 1 then
+  if not healthy then
+    redis.call('HINCRBY', job_key(id), 'max_attempts', 1)
+  end
+  if before == 0 then
     append(id, priority)
   else
-    put_off(id, now_ms + backoff(lost - 1, random))
+    put_off(id, now_ms + backoff(math.max(lost - 1, 1), random))
   end
 end
 
@@ -56,9 +63,11 @@ local function rescue()
       for i = #ids, left + 1, -1 do -- the rest stays open, for the next time
         ids[i], entries[i] = nil, nil
       end
-      let_go(lease, ids, entries, priority)
+      local finished = tonumber(redis.call('HGET', queue, 'finished_us') or 0)
+      local healthy = finished > tonumber(redis.call('HGET', lease_key(lease), 'claimed_us') or 0)
+      let_go(lease, ids, entries, priority, 'lost')
       for _, id in ipairs(ids) do
-        lose(id, priority)
+        lose(id, priority, healthy)
       end
       left = left - #ids
     end
@@ -145,7 +154,7 @@ for _, priority in ipairs(redis.call('ZRANGE', queue .. ':lanes', 0, -1)) do
   if #rows > 0 then
     local lease = redis.call('HINCRBY', queue, 'leases', 1) .. '.' .. token
     local until_us = now_us + lease_ms * 1000
-    redis.call('HSET', lease_key(lease), 'worker', worker, 'ms', whole(lease_ms), 'priority', priority, 'open', #rows)
+    redis.call('HSET', lease_key(lease), 'worker', worker, 'claimed_us', whole(now_us), 'ms', whole(lease_ms), 'priority', priority, 'open', #rows)
     in_parts(marks, function(...)
       redis.call('HSET', lease_key(lease), ...)
     end)

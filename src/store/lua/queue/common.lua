@@ -3,13 +3,13 @@
 --
 -- KEYS[1] is mr:queue:{NAME}. Every other key begins with it, so that all of a queue are in one slot of a Redis Cluster:
 --
---   mr:queue:{q}             hash: no (the queue's number), jobs and leases (the last numbers given), tidied_ms
+--   mr:queue:{q}             hash: no (the queue's number), jobs and leases (the last numbers given), finished_us (when a lease was), tidied_ms
 --   mr:queue:{q}:settings    hash: what people set; see docs/redis.md
 --   mr:queue:{q}:lanes       sorted set: the priorities that have a stream
 --   mr:queue:{q}:lane:50     stream of a priority, with the group `workers`: an entry is the id of a job that is available or running
 --   mr:queue:{q}:job:ID      hash: the job
 --   mr:queue:{q}:later       sorted set: jobs by the time at which they become available
---   mr:queue:{q}:lease:L     hash: worker, ms, priority, open (how many), and for each of its jobs the entry; '' once it is not held any more
+--   mr:queue:{q}:lease:L     hash: worker, claimed_us, ms, priority, open (how many), worked, and for each of its jobs the entry; '' once it is not held any more
 --   mr:queue:{q}:leases      sorted set: leases by their ends
 --   mr:queue:{q}:dead        sorted set: dead letters by the time at which they died
 --
@@ -139,19 +139,26 @@ local function held(lease, wanted)
   return wanted, entries, priority
 end
 
--- Takes jobs out of a lease. Their entries are acknowledged, and deleted with that.
-local function let_go(lease, ids, entries, priority)
-  local lane = lane_key(priority)
+-- Takes jobs out of a lease. Their entries are acknowledged, and deleted with that. how: worked (completed or failed), back or lost; a lease
+-- that was worked on and is finished says that the fleet is not stalled.
+local function let_go(lease, ids, entries, priority, how)
+  local lane, key = lane_key(priority), lease_key(lease)
   in_parts(entries, function(...)
     redis.call('XACK', lane, group, ...)
     redis.call('XDEL', lane, ...)
   end)
-  if redis.call('HINCRBY', lease_key(lease), 'open', -#ids) <= 0 then
-    redis.call('DEL', lease_key(lease))
+  if redis.call('HINCRBY', key, 'open', -#ids) <= 0 then
+    if how == 'worked' or (how == 'back' and redis.call('HEXISTS', key, 'worked') == 1) then
+      redis.call('HSET', queue, 'finished_us', whole(now_us))
+    end
+    redis.call('DEL', key)
     redis.call('ZREM', queue .. ':leases', lease)
     return
   end
   for i = 1, #ids do
-    redis.call('HSET', lease_key(lease), ids[i], '')
+    redis.call('HSET', key, ids[i], '')
+  end
+  if how == 'worked' then
+    redis.call('HSET', key, 'worked', 1)
   end
 end

@@ -20,7 +20,7 @@ for i = 1, leases do
 end
 local done = 0
 for _, one in ipairs(all) do
-  let_go(unpack(one))
+  let_go(one[1], one[2], one[3], one[4], 'worked')
   local keys = {}
   for i, id in ipairs(one[2]) do
     keys[i] = job_key(id)

@@ -11,7 +11,7 @@ if not ids then
 end
 local job = redis.call('HMGET', job_key(id), 'attempt', 'max_attempts')
 local attempt, most = tonumber(job[1]), tonumber(job[2])
-let_go(lease, ids, entries, priority)
+let_go(lease, ids, entries, priority, 'worked')
 redis.call('HSET', job_key(id), 'lost', 0)
 if state then
   redis.call('HSET', job_key(id), 'state', state)
