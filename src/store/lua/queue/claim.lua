@@ -144,7 +144,6 @@ end
 
 promote()
 rescue()
-tidy()
 
 if lease_ms == 0 then
   lease_ms = setting('lease_ms', 30000, 1, 1e13)
@@ -159,6 +158,7 @@ for _, priority in ipairs(redis.call('ZRANGE', queue .. ':lanes', 0, -1)) do
       redis.call('HSET', lease_key(lease), ...)
     end)
     redis.call('ZADD', queue .. ':leases', whole(math.floor(until_us / 1000)), lease)
+    tidy()
     return {lease, whole(until_us), whole(now_us), priority, rows}
   end
 end

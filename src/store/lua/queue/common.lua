@@ -18,6 +18,8 @@
 -- 3. A lease is live as long as its hash is there. Its last job, or its rescue, takes the hash away; from then on the token is void.
 -- 4. A script checks first and writes afterwards: one that refuses has changed nothing.
 -- 5. The clock is the server's.
+-- 6. A Redis that is full refuses a script at its first write, if that may need memory, and lets it go on otherwise: only enqueue begins with such
+--    a one, so that what is there can still be worked off.
 
 local queue = KEYS[1]
 local group = 'workers'

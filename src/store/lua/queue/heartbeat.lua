@@ -10,5 +10,6 @@ if tonumber(ARGV[2]) > 0 then
   ms = tonumber(ARGV[2])
 end
 local until_us = now_us + ms * 1000
+redis.call('ZREM', queue .. ':leases', ARGV[1])
 redis.call('ZADD', queue .. ':leases', whole(math.floor(until_us / 1000)), ARGV[1])
 return whole(until_us)
