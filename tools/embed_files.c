@@ -2,11 +2,12 @@
 //
 // Turns the files below a folder into one C file, at build time.
 //
-//     embed_files OUTPUT FOLDER
+//     embed_files OUTPUT FOLDER HEADER STRUCT ARRAY
 //
-// Files come out sorted by name, those of folders within as folder/name; names that begin with a
-// dot are left out. OUTPUT is rewritten only when its content changes. A tool of the build: it
-// exits on the first failure and lets the system take back its memory.
+// ARRAY is one of `struct STRUCT`, as HEADER declares it: name, tag, data, size. Files come out
+// sorted by name, those of folders within as folder/name; names that begin with a dot are left out.
+// OUTPUT is rewritten only when its content changes. A tool of the build: it exits on the first
+// failure and lets the system take back its memory.
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,14 +88,14 @@ static void write_data(FILE *out, size_t number, const unsigned char *data, size
     fprintf(out, "0};\n");
 }
 
-static void write_all(FILE *out, const char *folder)
+static void write_all(FILE *out, const char *folder, char *const *names_in_c)
 {
     char path[PATH_SIZE], hex[SHA256_HEX_SIZE];
     char *rows = NULL;
     size_t rows_size = 0;
     FILE *table = open_memstream(&rows, &rows_size);
 
-    fprintf(out, "// made by tools/embed_files.c\n#include \"http/files.h\"\n");
+    fprintf(out, "// made by tools/embed_files.c\n#include \"%s\"\n", names_in_c[0]);
     for (size_t i = 0; i < name_count; i++) {
         size_t size = 0;
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
@@ -105,8 +106,8 @@ static void write_all(FILE *out, const char *folder)
         free(data);
     }
     fclose(table);
-    fprintf(out, "const struct embedded_file embedded_files[] = {\n%s    {0, 0, 0, 0},\n};\n",
-            rows);
+    fprintf(out, "const struct %s %s[] = {\n%s    {0, 0, 0, 0},\n};\n", names_in_c[1],
+            names_in_c[2], rows);
 }
 
 static int is_same(const char *path, const char *text, size_t size)
@@ -127,14 +128,14 @@ int main(int argc, char **argv)
     char *text = NULL;
     size_t size = 0;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: embed_files OUTPUT FOLDER\n");
+    if (argc != 6) {
+        fprintf(stderr, "usage: embed_files OUTPUT FOLDER HEADER STRUCT ARRAY\n");
         return 2;
     }
     add_folder(argv[2], "");
     qsort(names, name_count, sizeof(names[0]), compare);
     FILE *memory = open_memstream(&text, &size);
-    write_all(memory, argv[2]);
+    write_all(memory, argv[2], argv + 3);
     fclose(memory);
     if (is_same(argv[1], text, size)) {
         return 0;

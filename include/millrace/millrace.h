@@ -99,7 +99,8 @@ struct pg_conn; // libpq's PGconn
 
 typedef struct mr_conn_options {
     size_t size;
-    const char *dsn;              // NULL: $MILLRACE_DSN, $DATABASE_URL, libpq's environment
+    // NULL: $MILLRACE_DSN, $DATABASE_URL, libpq's environment. redis://... or unix://...: Redis.
+    const char *dsn;
     const char *application_name; // NULL: millrace
     int pooler;                   // not 0: no named statements and no LISTEN (PgBouncer); 0
     int64_t timeout_ms;           // what a call may take, reconnecting included; 0: 30 s
@@ -111,10 +112,12 @@ typedef struct mr_conn_options {
         sizeof(mr_conn_options), 0, 0, 0, 0, 0 \
     }
 
-// Connects. The caller frees *ret with mr_conn_free(). A connection that breaks later is made
-// again by the next call, with growing pauses, within that call's time. A call whose answer
-// was lost is not repeated: it fails with MR_ECONNECT, and may have happened. So may one that
-// fails with MR_ETIMEOUT; where the detail says that nothing was sent, it has not happened.
+// Connects. With an address of Redis the toolbox works on Redis, and what needs PostgreSQL fails
+// with MR_EUSAGE: docs/redis.md has a table. The caller frees *ret with mr_conn_free(). A
+// connection that breaks later is made again by the next call, with growing pauses, within that
+// call's time. A call whose answer was lost is not repeated: it fails with MR_ECONNECT, and may
+// have happened. So may one that fails with MR_ETIMEOUT; where the detail says that nothing was
+// sent, it has not happened.
 int mr_conn_open(const mr_conn_options *options, mr_conn **ret, mr_error *err);
 
 // Calls on a connection of the caller's, inside of whatever transaction is open on it: a job
@@ -297,6 +300,28 @@ int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err);
 // a transaction of repeatable read, which sees nothing of what happens meanwhile.
 int mr_wait(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
             char **ret_result, char **ret_failure, mr_error *err);
+
+// ---- dead letters ----------------------------------------------------------------------
+
+// Dead letters of a queue (NULL: default), those that died last first: JSON, an object whose member
+// `jobs` is an array of objects with id, queue, kind, cause (failed, poison, damaged), error,
+// attempt, max_attempts, args, created_at, died_at and more. Of a kind, or with NULL of any; at
+// most `limit`, 1 to 200, 0: 50. The caller frees *ret with mr_free(). MR_EUNKNOWN: no such queue.
+int mr_list_dead(mr_conn *conn, const char *queue, const char *kind, int limit, char **ret,
+                 mr_error *err);
+
+// Enqueues a dead letter again: the same id, attempt 1. MR_EUNKNOWN: there is no such dead letter.
+int mr_replay(mr_conn *conn, int64_t id, mr_error *err);
+
+// The same for all of a queue (NULL: default), the oldest first, or for those of a kind, or for
+// max_jobs (0: all). *ret_done, where not NULL: how many. MR_EUNKNOWN: no such queue.
+int mr_replay_all(mr_conn *conn, const char *queue, const char *kind, int max_jobs,
+                  int64_t *ret_done, mr_error *err);
+
+// Removes all dead letters of a queue (NULL: default), or those that died longer than older_than_ms
+// ago (0: all). *ret_done, where not NULL: how many. MR_EUNKNOWN: no such queue.
+int mr_purge_dead(mr_conn *conn, const char *queue, int64_t older_than_ms, int64_t *ret_done,
+                  mr_error *err);
 
 // ---- toolbox ---------------------------------------------------------------------------
 //

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 // A field's text is cut like a message, and of more fields than this the rest is left out.
 #define FIELD_MAX  1024
@@ -87,43 +88,12 @@ bool log_wants(enum log_level level)
 
 // ---- texts of unknown origin ----
 
-// The length of the UTF-8 character at `c`, 0 when there is none. Overlong forms, surrogates and
-// what is beyond U+10FFFF are none: a JSON reader refuses the whole line for one of them.
-static size_t utf8_length(const unsigned char *c)
-{
-    static const struct {
-        unsigned char first, last; // of the first byte
-        unsigned char second_min, second_max;
-        size_t length;
-    } rows[] = {
-        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    size_t row = 0;
-
-    while (row < sizeof(rows) / sizeof(rows[0]) && (*c < rows[row].first || *c > rows[row].last)) {
-        row++;
-    }
-    if (row == sizeof(rows) / sizeof(rows[0])) {
-        return 0;
-    }
-    for (size_t i = 1; i < rows[row].length; i++) {
-        unsigned char least = i == 1 ? rows[row].second_min : 0x80;
-        unsigned char most = i == 1 ? rows[row].second_max : 0xbf;
-        if (c[i] < least || c[i] > most) {
-            return 0;
-        }
-    }
-    return rows[row].length;
-}
-
 // Replaces what is not UTF-8 with question marks and control characters, which could move a
 // terminal's cursor or begin a line of their own, with spaces.
 static void clean(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c;) {
-        size_t length = utf8_length(c);
+        size_t length = utf8_length((const char *)c);
         if (length == 0) {
             *c = '?';
         } else if (*c < 0x20 || *c == 0x7f) {

@@ -4,12 +4,19 @@
 
 #include <stdio.h>
 
+#include <stdlib.h>
+
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
 enum { VALUE_SIZE = 32 };
+
+// To look at every key takes longer than to look at one.
+#define LONG_MS 600000
+// So many keys Redis counts in one go; with more, some may come or go meanwhile.
+#define REDIS_EXACT_MAX 1000
 
 static const struct command_form get_form = {
     "cache get",
@@ -46,6 +53,24 @@ static const struct command_form stats_form = {
     "millrace-cache(1)",
 };
 
+static int open_conn(const char *dsn, int64_t timeout_ms, mr_conn **ret, struct mr_error *err)
+{
+    mr_conn_options options = MR_CONN_OPTIONS_INIT;
+
+    options.dsn = dsn;
+    options.timeout_ms = timeout_ms;
+    return mr_conn_open(&options, ret, err);
+}
+
+static int close_conn(mr_conn *conn, int code, struct mr_error *err)
+{
+    mr_conn_free(conn);
+    if (code && err->error_class == MR_CLASS_REJECTED) {
+        mr_error_detail(err, "%s", ""); // the place in the code of our functions
+    }
+    return code;
+}
+
 // ---- get ----
 
 static int no_value(const char *key, struct mr_error *err)
@@ -78,14 +103,19 @@ static int print_value(const char *key, const char *value, bool json, struct mr_
 
 static int get(const struct command_shared *shared, const char *key, struct mr_error *err)
 {
-    AUTO_RESULT *rows = NULL;
-    int code = command_ask(shared->dsn, "select millrace.cache_get($1)", 1, &key, &rows, err);
+    mr_conn *conn = NULL;
+    char *value = NULL;
+    int code = open_conn(shared->dsn, 0, &conn, err);
 
-    if (code) {
-        return code;
+    if (code == 0) {
+        code = mr_cache_get(conn, key, &value, err);
     }
-    return PQgetisnull(rows, 0, 0) ? no_value(key, err)
-                                   : print_value(key, PQgetvalue(rows, 0, 0), shared->json, err);
+    code = close_conn(conn, code, err);
+    if (code == 0) {
+        code = value ? print_value(key, value, shared->json, err) : no_value(key, err);
+    }
+    mr_free(value);
+    return code;
 }
 
 static int cache_get(int argc, char **argv)
@@ -109,9 +139,7 @@ static int cache_get(int argc, char **argv)
 static int set(const struct command_shared *shared, const char *key, const char *value,
                int64_t ttl_ms, struct mr_error *err)
 {
-    AUTO_RESULT *rows = NULL;
-    char ttl[VALUE_SIZE];
-    const char *const values[] = {key, value, ttl};
+    mr_conn *conn = NULL;
     int code = command_check_json("VALUE", value, err);
 
     if (code) {
@@ -122,13 +150,11 @@ static int set(const struct command_shared *shared, const char *key, const char 
         mr_error_hint(err, "Nothing is kept for ever: say for how long, such as --ttl 5min.");
         return MR_EUSAGE;
     }
-    snprintf(ttl, sizeof(ttl), "%lld ms", (long long)ttl_ms);
-    code = command_ask(shared->dsn, "select millrace.cache_set($1, $2::jsonb, $3::interval)", 3,
-                       values, &rows, err);
-    if (code == 0 && shared->json) {
-        return print_value(key, value, true, err);
+    if ((code = open_conn(shared->dsn, 0, &conn, err)) == 0) {
+        code = mr_cache_set(conn, key, value, ttl_ms, err);
     }
-    return code;
+    code = close_conn(conn, code, err);
+    return code == 0 && shared->json ? print_value(key, value, true, err) : code;
 }
 
 static int cache_set(int argc, char **argv)
@@ -170,18 +196,23 @@ static int check_delete(const char *key, const char *pattern, struct mr_error *e
 static int delete (const struct command_shared *shared, const char *key, const char *pattern,
                    struct mr_error *err)
 {
-    AUTO_RESULT *rows = NULL;
+    mr_conn *conn = NULL;
+    int64_t deleted = 0;
+    int had = 0;
     int code = check_delete(key, pattern, err);
 
-    if (code == 0 && key) {
-        code =
-            command_ask(shared->dsn, "select millrace.cache_delete($1)::int", 1, &key, &rows, err);
-    } else if (code == 0) {
-        code = command_ask(shared->dsn, "select millrace.cache_delete_like($1)", 1, &pattern, &rows,
-                           err);
+    if (code || (code = open_conn(shared->dsn, key ? 0 : LONG_MS, &conn, err))) {
+        return code;
     }
+    if (key) {
+        code = mr_cache_delete(conn, key, &had, err);
+        deleted = had;
+    } else {
+        code = mr_cache_delete_like(conn, pattern, &deleted, err);
+    }
+    code = close_conn(conn, code, err);
     if (code == 0) {
-        printf(shared->json ? "{\"deleted\":%s}\n" : "deleted: %s\n", PQgetvalue(rows, 0, 0));
+        printf(shared->json ? "{\"deleted\":%lld}\n" : "deleted: %lld\n", (long long)deleted);
     }
     return code;
 }
@@ -209,7 +240,9 @@ static int cache_delete(int argc, char **argv)
 
 // ---- stats ----
 
-static int print_stats(const PGresult *rows, struct mr_error *err)
+enum { FIGURES = 5 };
+
+static int print_stats(const char *const *figures, struct mr_error *err)
 {
     static const struct table_column columns[] = {
         {"TOTAL", true, 0}, {"VALID", true, 0},  {"EXPIRED", true, 0},
@@ -218,24 +251,58 @@ static int print_stats(const PGresult *rows, struct mr_error *err)
     AUTO_TABLE table;
 
     table_init(&table, columns);
-    for (int i = 0; i < PQnfields(rows); i++) {
-        table_add(&table, rows_value(rows, 0, i));
+    for (int i = 0; i < FIGURES; i++) {
+        table_add(&table, figures[i]);
     }
     return table_print(&table, stdout, err);
 }
 
-static int stats(const struct command_shared *shared, struct mr_error *err)
+static int stats_pg(const struct command_shared *shared, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
+    const char *figures[FIGURES];
     int code = command_ask(shared->dsn,
                            "select s.total, s.valid, s.expired, s.bytes, s.exact"
                            " from millrace.cache_stats() s",
                            0, NULL, &rows, err);
 
-    if (code) {
+    if (code || shared->json) {
+        return code ? code : rows_print_object(rows, 0, err);
+    }
+    for (int i = 0; i < FIGURES; i++) {
+        figures[i] = rows_value(rows, 0, i);
+    }
+    return print_stats(figures, err);
+}
+
+static int stats_redis(const struct command_shared *shared, struct mr_error *err)
+{
+    mr_conn *conn = NULL;
+    int64_t total = 0, bytes = 0;
+    char total_text[VALUE_SIZE], bytes_text[VALUE_SIZE];
+    int code = open_conn(shared->dsn, LONG_MS, &conn, err);
+
+    if (code == 0) {
+        code = mr_cache_stats(conn, &total, NULL, NULL, &bytes, err);
+    }
+    if ((code = close_conn(conn, code, err))) {
         return code;
     }
-    return shared->json ? rows_print_object(rows, 0, err) : print_stats(rows, err);
+    bool exact = total < REDIS_EXACT_MAX;
+    snprintf(total_text, sizeof(total_text), "%lld", (long long)total);
+    snprintf(bytes_text, sizeof(bytes_text), "%lld", (long long)bytes);
+    if (shared->json) {
+        printf("{\"total\":%s,\"valid\":%s,\"expired\":0,\"bytes\":%s,\"exact\":%s}\n", total_text,
+               total_text, bytes_text, exact ? "true" : "false");
+        return 0;
+    }
+    return print_stats((const char *[]){total_text, total_text, "0", bytes_text, exact ? "t" : "f"},
+                       err);
+}
+
+static int stats(const struct command_shared *shared, struct mr_error *err)
+{
+    return (conn_redis_dsn(shared->dsn) ? stats_redis : stats_pg)(shared, err);
 }
 
 static int cache_stats(int argc, char **argv)

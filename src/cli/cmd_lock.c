@@ -17,7 +17,7 @@
 // Beside those of the command, as timeout(1) and the shell have them.
 enum { EXIT_LOCK_BUSY = 124, EXIT_LOCK_LOST = 125, EXIT_SIGNAL = 128 };
 
-enum { TTL_MIN_MS = 1000, NAME_SIZE = 256, POLL_MAX_MS = 60000 };
+enum { TTL_MIN_MS = 1000, TTL_REDIS_MS = 30000, NAME_SIZE = 256, POLL_MAX_MS = 60000 };
 
 struct lock {
     struct command_shared shared;
@@ -43,7 +43,7 @@ static const struct command_form form = {
     "the lock is free. Exit status: that of the command, 128 and its signal when one ended it;\n"
     "124 the lock was not to be had in time, 125 it was lost, 126 and 127 the command cannot be\n"
     "run. With --ttl the lock is a lease, for connections through a pooler, and the command finds\n"
-    "its fencing number in MILLRACE_FENCE.",
+    "its fencing number in MILLRACE_FENCE. On Redis it is always a lease, of 30 s without --ttl.",
     "millrace-lock(1)",
 };
 
@@ -225,6 +225,9 @@ int cmd_lock(int argc, char **argv)
 
     if (first >= 0 && lock.shared.help) {
         return command_help(&form, rows);
+    }
+    if (first >= 0 && lock.ttl_ms < 0 && conn_redis_dsn(lock.shared.dsn)) {
+        lock.ttl_ms = TTL_REDIS_MS;
     }
     if (first < 0 || check(&lock, &err)) {
         return command_fail(&err);

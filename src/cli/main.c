@@ -6,39 +6,50 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "cli/command.h"
+#include "client/conn.h"
 #include "config.h"
 
-static const struct {
+// What a command can be pointed at.
+enum backends {
+    ON_POSTGRESQL,
+    ON_EITHER, // Redis, too
+    ON_ITS_OWN // it finds its database itself, or needs none
+};
+
+static const struct command {
     const char *name;
     command_fn *run;
+    enum backends backends;
     const char *help;
 } commands[] = {
-    {"up", cmd_up, "a private PostgreSQL, the schema and the daemon, all in one"},
-    {"migrate", cmd_migrate, "install or upgrade the schema"},
-    {"enqueue", cmd_enqueue, "enqueue a job, or one for each line of a file"},
-    {"status", cmd_status, "the queues in figures, and what is wrong"},
-    {"top", cmd_top, "the queues, live"},
-    {"job", cmd_job, "the story of a job"},
-    {"wait", cmd_wait, "until a job has ended, and what came of it"},
-    {"pause", cmd_pause, "a queue hands out no more jobs"},
-    {"resume", cmd_resume, "a queue hands out jobs again"},
-    {"cancel", cmd_cancel, "a job that waits ends, one that runs is told to"},
-    {"dead", cmd_dead, "dead letters: list, show, replay, purge"},
-    {"queue", cmd_queue, "queues and their settings: list, show, set"},
-    {"retry", cmd_retry, "attempts and backoff of a kind: set, list"},
-    {"cron", cmd_cron, "schedules: list, set, remove, next, enable, disable, run"},
-    {"cache", cmd_cache, "the cache: get, set, delete, stats"},
-    {"lock", cmd_lock, "a command under a lock"},
-    {"capture", cmd_capture,
+    {"up", cmd_up, ON_ITS_OWN, "a private PostgreSQL, the schema and the daemon, all in one"},
+    {"migrate", cmd_migrate, ON_ITS_OWN, "install or upgrade the schema"},
+    {"enqueue", cmd_enqueue, ON_EITHER, "enqueue a job, or one for each line of a file"},
+    {"status", cmd_status, ON_EITHER, "the queues in figures, and what is wrong"},
+    {"top", cmd_top, ON_POSTGRESQL, "the queues, live"},
+    {"job", cmd_job, ON_POSTGRESQL, "the story of a job"},
+    {"wait", cmd_wait, ON_POSTGRESQL, "until a job has ended, and what came of it"},
+    {"pause", cmd_pause, ON_POSTGRESQL, "a queue hands out no more jobs"},
+    {"resume", cmd_resume, ON_POSTGRESQL, "a queue hands out jobs again"},
+    {"cancel", cmd_cancel, ON_POSTGRESQL, "a job that waits ends, one that runs is told to"},
+    {"dead", cmd_dead, ON_EITHER, "dead letters: list, show, replay, purge"},
+    {"queue", cmd_queue, ON_POSTGRESQL, "queues and their settings: list, show, set"},
+    {"retry", cmd_retry, ON_POSTGRESQL, "attempts and backoff of a kind: set, list"},
+    {"cron", cmd_cron, ON_POSTGRESQL, "schedules: list, set, remove, next, enable, disable, run"},
+    {"cache", cmd_cache, ON_EITHER, "the cache: get, set, delete, stats"},
+    {"lock", cmd_lock, ON_EITHER, "a command under a lock"},
+    {"capture", cmd_capture, ON_POSTGRESQL,
      "tables whose changes become jobs: add, remove, list, enable, disable"},
-    {"serve", cmd_serve, "the daemon: workers of a configuration file, upkeep, HTTP"},
-    {"token", cmd_token, "a token of the HTTP API, and its hash for the configuration"},
-    {"work", cmd_work, "a worker from the command line"},
-    {"doctor", cmd_doctor, "what is wrong with the server or the schema, and the remedy"},
-    {"bench", cmd_bench, "measure a server, in a scratch database"},
+    {"serve", cmd_serve, ON_ITS_OWN, "the daemon: workers of a configuration file, upkeep, HTTP"},
+    {"token", cmd_token, ON_ITS_OWN, "a token of the HTTP API, and its hash for the configuration"},
+    {"work", cmd_work, ON_POSTGRESQL, "a worker from the command line"},
+    {"doctor", cmd_doctor, ON_POSTGRESQL,
+     "what is wrong with the server or the schema, and the remedy"},
+    {"bench", cmd_bench, ON_ITS_OWN, "measure a server, in a scratch database"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -91,6 +102,46 @@ static int unknown_command(const char *typed)
     return command_fail(&err);
 }
 
+// The value of --dsn, NULL where it is not given. What follows `--` belongs to another program.
+static const char *find_dsn(int argc, char **argv)
+{
+    const char *dsn = NULL;
+
+    for (int i = 2; i < argc && !str_equal(argv[i], "--"); i++) {
+        if (str_starts(argv[i], "--dsn=")) {
+            dsn = argv[i] + strlen("--dsn=");
+        } else if (str_equal(argv[i], "--dsn") && i + 1 < argc) {
+            dsn = argv[++i];
+        }
+    }
+    return dsn;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 2; i < argc && !str_equal(argv[i], "--"); i++) {
+        if (str_equal(argv[i], "--help")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct mr_error err;
+
+    if (command->backends == ON_POSTGRESQL && conn_redis_dsn(find_dsn(argc, argv)) &&
+        !wants_help(argc, argv)) {
+        mr_error_set(&err, MR_EUSAGE, "`millrace %s` needs PostgreSQL; the address is one of Redis",
+                     command->name);
+        mr_error_hint(&err, "Give the address of a PostgreSQL database with --dsn or MILLRACE_DSN. "
+                            "docs/redis.md lists what works where.");
+        return command_fail(&err);
+    }
+    return command->run(argc - 1, argv + 1);
+}
+
 static int no_command(void)
 {
     struct mr_error err;
@@ -115,7 +166,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (str_equal(argv[1], commands[i].name)) {
-            return commands[i].run(argc - 1, argv + 1);
+            return run_command(&commands[i], argc, argv);
         }
     }
     return unknown_command(argv[1]);

@@ -79,7 +79,9 @@ enum { JSONB_VERSION = 1 };
 #define EPOCH_SHIFT_US INT64_C(946684800000000)
 
 struct mr_batch {
-    PGresult *result;
+    PGresult *result; // or
+    void *memory;     // of another backend, with
+    void (*free_memory)(void *memory);
     char *queue;
     int64_t lease_ms;
     size_t count;
@@ -268,6 +270,24 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
     return 0;
 }
 
+int batch_of(size_t count, int64_t lease_ms, void *memory, void (*free_memory)(void *memory),
+             mr_batch **ret, mr_claimed_job **ret_jobs, mr_error *err)
+{
+    mr_batch *batch = calloc(1, sizeof(*batch) + count * sizeof(batch->jobs[0]));
+
+    if (!batch) {
+        free_memory(memory);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    batch->memory = memory;
+    batch->free_memory = free_memory;
+    batch->lease_ms = lease_ms;
+    batch->count = count;
+    *ret = batch;
+    *ret_jobs = batch->jobs;
+    return 0;
+}
+
 int64_t batch_lease_ms(const mr_batch *batch)
 {
     return batch->lease_ms;
@@ -292,6 +312,9 @@ void mr_batch_free(mr_batch *batch)
 {
     if (batch) {
         PQclear(batch->result);
+        if (batch->free_memory) {
+            batch->free_memory(batch->memory);
+        }
         free(batch->queue);
         free(batch);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// What a claim brought: the rows of millrace.claim_batch(), read in place.
+// What a claim brought: the rows of millrace.claim_batch(), read in place, or what another backend
+// made of its own answer.
 
 #ifndef MILLRACE_CLIENT_BATCH_H
 #define MILLRACE_CLIENT_BATCH_H
@@ -12,6 +13,12 @@
 // frees it with mr_batch_free(). Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those
 // of claimed_job).
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err);
+
+// A batch of `count` jobs, at most CLAIM_JOBS_MAX of request.h, which the caller fills in:
+// *ret_jobs are in it. Takes over `memory`, also on failure: what the strings of the jobs lie in,
+// freed with the batch. Fails with MR_ENOMEM.
+int batch_of(size_t count, int64_t lease_ms, void *memory, void (*free_memory)(void *memory),
+             mr_batch **ret, mr_claimed_job **ret_jobs, mr_error *err);
 
 // The jobs in such a result.
 size_t batch_rows(const PGresult *result);

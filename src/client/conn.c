@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "store/redis_url.h"
 
 struct conn {
     PGconn *pg;
@@ -123,10 +124,25 @@ static int check_dsn(const char *dsn, const char *source, struct mr_error *err)
     return MR_EUSAGE;
 }
 
+const char *conn_redis_dsn(const char *dsn)
+{
+    const char *source = NULL;
+    const char *chosen = pick_dsn(dsn, &source);
+
+    return chosen && redis_url_is(chosen) ? chosen : NULL;
+}
+
 int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err)
 {
     const char *source = NULL;
     const char *chosen = pick_dsn(dsn, &source);
+
+    if (chosen && redis_url_is(chosen)) {
+        mr_error_set(err, MR_EUSAGE, "PostgreSQL is needed; the address in %s is one of Redis",
+                     source);
+        mr_error_hint(err, "docs/redis.md lists what works where.");
+        return MR_EUSAGE;
+    }
 
     // a bare word is a database name to libpq, and there is nothing to parse
     if (chosen && (strchr(chosen, '=') || strchr(chosen, ':')) && check_dsn(chosen, source, err)) {

@@ -63,6 +63,10 @@ int conn_code_of_sqlstate(const char *sqlstate);
 // libpq's own environment. Fails with MR_EUSAGE when it cannot be parsed.
 int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err);
 
+// The dsn that counts where it is the address of a Redis server, else NULL. Everything else of this
+// file refuses it with MR_EUSAGE.
+const char *conn_redis_dsn(const char *dsn);
+
 // Begins to connect without waiting, with conn_open()'s settings; NULL without memory. libpq stays
 // with a host that does not answer for as long as the caller waits: after that, `turn` is one more,
 // and the hosts of the dsn are tried from the next one on.

@@ -13,10 +13,12 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "client/conn.h"
 #include "client/room.h"
 #include "client/sized.h"
 #include "client/wire.h"
 #include "config.h"
+#include "store/redis_link.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 // A wait ends by the wire's timer; this is only so that none is without an end of its own.
@@ -29,10 +31,20 @@ struct reply_list {
     int count;
 };
 
-struct mr_conn {
-    struct wire *wire; // or
-    PGconn *wrapped;   // the caller's
+// What answers the calls, chosen by the DSN.
+struct backend {
     const struct toolbox_ops *toolbox;
+    const struct queue_ops *queue;
+};
+
+static const struct backend backend_pg = {&toolbox_pg, &queue_pg};
+static const struct backend backend_redis = {&toolbox_redis, &queue_redis};
+
+struct mr_conn {
+    struct wire *wire;        // or
+    PGconn *wrapped;          // the caller's, or
+    struct redis_link *redis; // with backend_redis
+    const struct backend *backend;
     bool pooler;
     int64_t timeout_ms;
     int64_t full_wait_ms;
@@ -208,10 +220,21 @@ static int check_conn(const mr_conn *conn, mr_error *err)
     return 0;
 }
 
-static int check_not_wrapped(const mr_conn *conn, mr_error *err)
+int mr__conn_needs_pg(const char *what, mr_error *err)
+{
+    mr_error_set(err, MR_EUSAGE, "%s needs PostgreSQL; this connection is to Redis", what);
+    mr_error_hint(err, "Open a connection to PostgreSQL for it. docs/redis.md lists what works "
+                       "where.");
+    return MR_EUSAGE;
+}
+
+static int check_wire(const mr_conn *conn, mr_error *err)
 {
     int code = check_conn(conn, err);
 
+    if (!code && conn->redis) {
+        return mr__conn_needs_pg("a call without waiting", err);
+    }
     if (!code && conn->wrapped) {
         mr_error_set(err, MR_EUSAGE, "a wrapped connection has no calls without waiting");
         mr_error_hint(err, "Use the blocking call, or a connection of mr_conn_open().");
@@ -234,7 +257,7 @@ static int send_call(mr_conn *conn, const struct call *call, mr_reply *reply, mr
 
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err)
 {
-    int code = check_not_wrapped(conn, err);
+    int code = check_wire(conn, err);
 
     if (code) {
         return code;
@@ -296,8 +319,8 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
 {
     int code = check_conn(conn, err);
 
-    if (code) {
-        return code;
+    if (code || conn->redis) { // the members of backend_redis do not come here
+        return code ? code : mr__conn_needs_pg("this call", err);
     }
     mr_reply *reply = reply_new(call->kind, queue);
     if (!reply) {
@@ -356,7 +379,17 @@ bool mr__conn_has_session(const mr_conn *conn)
 
 const struct toolbox_ops *mr__conn_toolbox(const mr_conn *conn)
 {
-    return conn->toolbox;
+    return conn->backend->toolbox;
+}
+
+const struct queue_ops *mr__conn_queue(const mr_conn *conn)
+{
+    return conn->backend->queue;
+}
+
+struct redis_link *mr__conn_redis(const mr_conn *conn)
+{
+    return conn->redis;
 }
 
 // ---- without waiting ----
@@ -368,7 +401,7 @@ int mr_fd(const mr_conn *conn)
 
 int mr_advance(mr_conn *conn, mr_error *err)
 {
-    int code = check_not_wrapped(conn, err);
+    int code = check_wire(conn, err);
 
     if (code == 0) {
         advance(conn);
@@ -388,7 +421,7 @@ static mr_conn *conn_new(void)
     mr_conn *conn = calloc(1, sizeof(*conn));
 
     if (conn) {
-        conn->toolbox = &toolbox_pg;
+        conn->backend = &backend_pg;
         conn->timeout_ms = TIMEOUT_DEFAULT_MS;
         conn->pending.end = &conn->pending.first;
         conn->answered.end = &conn->answered.first;
@@ -435,6 +468,17 @@ static int open_wire(mr_conn *conn, const mr_conn_options *options, mr_error *er
     return code ? code : connect_now(conn, err);
 }
 
+static int open_redis(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+{
+    struct redis_url url;
+    const char *name =
+        str_empty(options->application_name) ? "millrace" : options->application_name;
+    int code = redis_url_parse(conn_redis_dsn(options->dsn), &url, err);
+
+    conn->backend = &backend_redis;
+    return code ? code : redis_link_open(&url, name, conn->timeout_ms, &conn->redis, err);
+}
+
 int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
 {
     mr_conn_options options = MR_CONN_OPTIONS_INIT;
@@ -462,7 +506,8 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     }
     conn->full_wait_ms = options.full_wait_ms;
     conn->pooler = options.pooler != 0;
-    if ((code = open_wire(conn, &options, err))) {
+    code = (conn_redis_dsn(options.dsn) ? open_redis : open_wire)(conn, &options, err);
+    if (code) {
         mr_conn_free(conn);
         return code;
     }
@@ -474,7 +519,8 @@ int mr_conn_wrap(PGconn *pg, mr_conn **ret, mr_error *err)
 {
     if (!pg || PQstatus(pg) != CONNECTION_OK) {
         mr_error_set(err, MR_EUSAGE, "the connection to wrap is not open");
-        mr_error_hint(err, "Connect with libpq first and see that PQstatus() is CONNECTION_OK.");
+        mr_error_hint(err, "Connect with libpq first and see that PQstatus() is CONNECTION_OK. A "
+                           "job in a transaction needs PostgreSQL; Redis cannot give it.");
         return MR_EUSAGE;
     }
     const char *encoding = PQparameterStatus(pg, "client_encoding");
@@ -500,6 +546,7 @@ void mr_conn_free(mr_conn *conn)
         return;
     }
     conn->closing = true;
+    redis_link_free(conn->redis);
     wire_free(conn->wire); // answers what is pending, in any order
     while ((reply = list_pop(&conn->answered))) {
         mr_reply_free(reply);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The library's connection: a wire, or a connection of the caller's.
+// The library's connection: a wire, a connection of the caller's, or a link to Redis.
 //
 // On a wire every request has a deadline, whoever waits for it: at that time it is taken back if
 // it was not sent yet, so that it will never happen, else the connection is given up.
@@ -13,7 +13,9 @@
 
 #include "client/call.h"
 #include "client/mr_reply.h"
+#include "client/queue_ops.h"
 #include "client/toolbox.h"
+#include "store/redis_link.h"
 
 // Sends the call, waits, and gives its reply to the caller, who frees it. `queue` is that of a
 // claim, else NULL.
@@ -30,8 +32,15 @@ bool mr__conn_is_wrapped(const mr_conn *conn);
 // Whether what belongs to a session lasts as long as the connection: not behind a pooler.
 bool mr__conn_has_session(const mr_conn *conn);
 
-// The backend of the toolbox.
+// The backend, of the toolbox and of the calls about jobs.
 const struct toolbox_ops *mr__conn_toolbox(const mr_conn *conn);
+const struct queue_ops *mr__conn_queue(const mr_conn *conn);
+
+// The link of a connection to Redis; NULL for any other.
+struct redis_link *mr__conn_redis(const mr_conn *conn);
+
+// Refuses what a connection to Redis cannot do, by its name. Returns MR_EUSAGE.
+int mr__conn_needs_pg(const char *what, mr_error *err);
 
 // Sends the call; its reply comes out of mr_reply_next().
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);

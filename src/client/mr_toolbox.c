@@ -186,7 +186,12 @@ int mr_rate_limit(mr_conn *conn, const char *key, int max_events, int64_t per_ms
 // Whether the connection is one session of the server's for as long as it lasts.
 static int check_session(const mr_conn *conn, const struct toolbox_ops *ops, mr_error *err)
 {
-    if (ops->try_lock && mr__conn_has_session(conn)) {
+    if (!ops->try_lock) {
+        mr__conn_needs_pg("a lock of a session", err);
+        mr_error_hint(err, "Use mr_lock_lease(), which belongs to no session.");
+        return MR_EUSAGE;
+    }
+    if (mr__conn_has_session(conn)) {
         return 0;
     }
     return wrong(err, "a lock of a session needs a connection that is one",

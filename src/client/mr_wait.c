@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Waiting for the end of a job: asking the SQL function outcome() until it has come.
+// Waiting for the end of a job on PostgreSQL: asking the SQL function outcome() until it has come.
 
 #include <poll.h>
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "client/mr_conn.h"
+#include "client/queue_ops.h"
 #include "client/request.h"
 
 // Pauses between two looks: the first, and the longest. Each is half as long again as the last.
@@ -138,8 +139,8 @@ static void give(char **ret, char **from)
     }
 }
 
-int mr_wait(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
-            char **ret_result, char **ret_failure, mr_error *err)
+int wait_for_end(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
+                 char **ret_result, char **ret_failure, mr_error *err)
 {
     struct look look = {0};
     mr_error last;

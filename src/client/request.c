@@ -9,8 +9,6 @@
 
 #include "client/sized.h"
 
-#define CLAIM_JOBS_MAX 10000
-
 // ---- checks ----
 
 static int wrong(mr_error *err, const char *what, const char *hint)
@@ -20,21 +18,28 @@ static int wrong(mr_error *err, const char *what, const char *hint)
     return MR_EUSAGE;
 }
 
-static int check_lease(const char *lease, mr_error *err)
+int request_check_lease(const char *lease, mr_error *err)
 {
     return lease ? 0
                  : wrong(err, "no lease was given",
                          "Give mr_batch_lease() of the claim; it is NULL when a batch is empty.");
 }
 
-static int check_ids(const int64_t *ids, size_t count, mr_error *err)
+int request_check_ids(const int64_t *ids, size_t count, mr_error *err)
 {
     return ids || count == 0 ? 0
                              : wrong(err, "a count of ids, but no ids",
                                      "Give the ids, or a count of 0 for all open jobs.");
 }
 
-static int check_bytes(const void *data, size_t size, const char *what, mr_error *err)
+int request_check_cancelled(int64_t **ret_ids, const size_t *ret_count, mr_error *err)
+{
+    return ret_ids && ret_count ? 0
+                                : wrong(err, "no place was given for the cancelled ids",
+                                        "Give ret_ids and ret_count, or call mr_heartbeat().");
+}
+
+int request_check_bytes(const void *data, size_t size, const char *what, mr_error *err)
 {
     if (!data && size > 0) {
         mr_error_set(err, MR_EUSAGE, "%s: a size of %zu, but no bytes", what, size);
@@ -44,7 +49,7 @@ static int check_bytes(const void *data, size_t size, const char *what, mr_error
     return 0;
 }
 
-static int check_ms(int64_t ms, const char *what, mr_error *err)
+int request_check_ms(int64_t ms, const char *what, mr_error *err)
 {
     if (ms < 0) {
         mr_error_set(err, MR_EUSAGE, "%s is negative: %lld", what, (long long)ms);
@@ -74,12 +79,12 @@ int request_read_job(const mr_job_spec *from, mr_job_spec *ret, mr_error *err)
         return wrong(err, "max_attempts is negative",
                      "Give a number from 1, or 0 for what the kind's policy or the queue says.");
     }
-    if ((code = check_ms(job.delay_ms, "delay_ms", err)) ||
-        (code = check_ms(job.timeout_ms, "timeout_ms", err)) ||
-        (code = check_ms(job.expires_in_ms, "expires_in_ms", err)) ||
-        (code = check_ms(job.unique_for_ms, "unique_for_ms", err)) ||
-        (code = check_bytes(job.state, job.state_size, "state", err)) ||
-        (code = check_bytes(job.blob, job.blob_size, "blob", err))) {
+    if ((code = request_check_ms(job.delay_ms, "delay_ms", err)) ||
+        (code = request_check_ms(job.timeout_ms, "timeout_ms", err)) ||
+        (code = request_check_ms(job.expires_in_ms, "expires_in_ms", err)) ||
+        (code = request_check_ms(job.unique_for_ms, "unique_for_ms", err)) ||
+        (code = request_check_bytes(job.state, job.state_size, "state", err)) ||
+        (code = request_check_bytes(job.blob, job.blob_size, "blob", err))) {
         return code;
     }
     *ret = job;
@@ -122,13 +127,11 @@ int request_enqueue(struct call *call, const mr_job_spec *from, mr_error *err)
 
 // ---- working ----
 
-int request_claim(struct call *call, const mr_claim_options *from, const char **ret_queue,
-                  mr_error *err)
+int request_read_claim(const mr_claim_options *from, mr_claim_options *ret, mr_error *err)
 {
     mr_claim_options options = MR_CLAIM_OPTIONS_INIT;
     int code;
 
-    call_init(call, CALL_CLAIM);
     if (from &&
         (code = sized_read(&options, sizeof(options), from, "MR_CLAIM_OPTIONS_INIT", err))) {
         return code;
@@ -138,12 +141,27 @@ int request_claim(struct call *call, const mr_claim_options *from, const char **
         mr_error_hint(err, "Give a number from 1 to %d, or 0 for 1.", CLAIM_JOBS_MAX);
         return MR_EUSAGE;
     }
-    if ((code = check_ms(options.lease_ms, "lease_ms", err))) {
+    if ((code = request_check_ms(options.lease_ms, "lease_ms", err))) {
+        return code;
+    }
+    options.max_jobs = options.max_jobs ? options.max_jobs : 1;
+    *ret = options;
+    return 0;
+}
+
+int request_claim(struct call *call, const mr_claim_options *from, const char **ret_queue,
+                  mr_error *err)
+{
+    mr_claim_options options;
+    int code;
+
+    call_init(call, CALL_CLAIM);
+    if ((code = request_read_claim(from, &options, err))) {
         return code;
     }
     call_text(call, options.queue);
     call_text(call, options.worker);
-    call_number(call, options.max_jobs ? options.max_jobs : 1);
+    call_number(call, options.max_jobs);
     call_ms(call, options.lease_ms);
     call_bool(call, !options.without_state);
     *ret_queue = options.queue;
@@ -156,7 +174,7 @@ int request_complete(struct call *call, const char *lease, const int64_t *ids, s
     int code;
 
     call_init(call, CALL_COMPLETE);
-    if ((code = check_lease(lease, err)) || (code = check_ids(ids, count, err))) {
+    if ((code = request_check_lease(lease, err)) || (code = request_check_ids(ids, count, err))) {
         return code;
     }
     call_text(call, lease);
@@ -169,13 +187,28 @@ int request_complete_many(struct call *call, const char *const *leases, size_t c
 {
     call_init(call, CALL_COMPLETE_MANY);
     for (size_t i = 0; i < count; i++) {
-        int code = check_lease(leases ? leases[i] : NULL, err);
+        int code = request_check_lease(leases ? leases[i] : NULL, err);
         if (code) {
             return code;
         }
     }
     call_texts(call, leases, count);
     return 0;
+}
+
+int request_check_fail(const char *lease, const char *error, int64_t retry_in_ms, const void *state,
+                       size_t state_size, mr_error *err)
+{
+    int code;
+
+    if (!error) {
+        return wrong(err, "no error was given", "Say in a text why the job failed.");
+    }
+    if ((code = request_check_lease(lease, err)) ||
+        (code = request_check_ms(retry_in_ms, "retry_in_ms", err))) {
+        return code;
+    }
+    return request_check_bytes(state, state_size, "state", err);
 }
 
 int request_fail(struct call *call, const char *lease, int64_t id, const char *error,
@@ -185,11 +218,7 @@ int request_fail(struct call *call, const char *lease, int64_t id, const char *e
     int code;
 
     call_init(call, CALL_FAIL);
-    if (!error) {
-        return wrong(err, "no error was given", "Say in a text why the job failed.");
-    }
-    if ((code = check_lease(lease, err)) || (code = check_ms(retry_in_ms, "retry_in_ms", err)) ||
-        (code = check_bytes(state, state_size, "state", err))) {
+    if ((code = request_check_fail(lease, error, retry_in_ms, state, state_size, err))) {
         return code;
     }
     call_text(call, lease);
@@ -210,7 +239,7 @@ int request_finish(struct call *call, const char *lease, const char *outcomes, m
         return wrong(err, "no outcomes were given",
                      "Give a JSON array of objects with id and outcome.");
     }
-    if ((code = check_lease(lease, err))) {
+    if ((code = request_check_lease(lease, err))) {
         return code;
     }
     call_text(call, lease);
@@ -225,8 +254,9 @@ int request_requeue(struct call *call, const char *lease, int64_t id, const char
     int code;
 
     call_init(call, CALL_REQUEUE);
-    if ((code = check_lease(lease, err)) || (code = check_bytes(state, state_size, "state", err)) ||
-        (code = check_bytes(blob, blob_size, "blob", err))) {
+    if ((code = request_check_lease(lease, err)) ||
+        (code = request_check_bytes(state, state_size, "state", err)) ||
+        (code = request_check_bytes(blob, blob_size, "blob", err))) {
         return code;
     }
     call_text(call, lease);
@@ -243,7 +273,7 @@ int request_release(struct call *call, const char *lease, const int64_t *ids, si
     int code;
 
     call_init(call, CALL_RELEASE);
-    if ((code = check_lease(lease, err)) || (code = check_ids(ids, count, err))) {
+    if ((code = request_check_lease(lease, err)) || (code = request_check_ids(ids, count, err))) {
         return code;
     }
     call_text(call, lease);
@@ -256,7 +286,8 @@ int request_heartbeat(struct call *call, const char *lease, int64_t extend_ms, m
     int code;
 
     call_init(call, CALL_HEARTBEAT);
-    if ((code = check_lease(lease, err)) || (code = check_ms(extend_ms, "extend_ms", err))) {
+    if ((code = request_check_lease(lease, err)) ||
+        (code = request_check_ms(extend_ms, "extend_ms", err))) {
         return code;
     }
     call_text(call, lease);
@@ -270,7 +301,7 @@ int request_progress(struct call *call, const char *lease, int64_t id, double pe
     int code;
 
     call_init(call, CALL_PROGRESS);
-    if ((code = check_lease(lease, err))) {
+    if ((code = request_check_lease(lease, err))) {
         return code;
     }
     call_text(call, lease);

@@ -16,6 +16,20 @@
 // Copies what the caller's header knew of a job over the defaults, and checks it.
 int request_read_job(const mr_job_spec *from, mr_job_spec *ret, mr_error *err);
 
+// The same for a claim; max_jobs is 1 at least then.
+int request_read_claim(const mr_claim_options *from, mr_claim_options *ret, mr_error *err);
+#define CLAIM_JOBS_MAX 10000
+
+// What the functions below check, for backends that make no calls of it.
+int request_check_lease(const char *lease, mr_error *err);
+int request_check_ids(const int64_t *ids, size_t count, mr_error *err);
+// Where mr_heartbeat_cancelled() writes to.
+int request_check_cancelled(int64_t **ret_ids, const size_t *ret_count, mr_error *err);
+int request_check_bytes(const void *data, size_t size, const char *what, mr_error *err);
+int request_check_ms(int64_t ms, const char *what, mr_error *err);
+int request_check_fail(const char *lease, const char *error, int64_t retry_in_ms, const void *state,
+                       size_t state_size, mr_error *err);
+
 int request_enqueue(struct call *call, const mr_job_spec *job, mr_error *err);
 // *ret_queue is borrowed from `options`, NULL for the default.
 int request_claim(struct call *call, const mr_claim_options *options, const char **ret_queue,

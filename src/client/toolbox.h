@@ -2,7 +2,7 @@
 //
 // The toolbox behind one table: what a backend has to do for cache, rate limiter and locks.
 // mr_toolbox.c checks arguments and calls through the table of the connection, which is chosen with
-// the DSN; toolbox_pg.c is the one for PostgreSQL.
+// the DSN; toolbox_pg.c is the one for PostgreSQL, toolbox_redis.c the one for Redis.
 //
 // For all of them: strings are borrowed until the call returns; times are above 0; ret_ parameters
 // are given, and written only on success; a text in *ret is the caller's, from malloc().
@@ -47,5 +47,6 @@ struct toolbox_ops {
 };
 
 extern const struct toolbox_ops toolbox_pg;
+extern const struct toolbox_ops toolbox_redis;
 
 #endif

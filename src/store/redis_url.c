@@ -16,7 +16,7 @@ static int refuse(struct mr_error *err, const char *what)
 {
     mr_error_set(err, MR_ECONFIG, "not the address of a Redis server: %s", what);
     mr_error_hint(err, "Write redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or "
-                       "unix:///PATH[?db=DATABASE].");
+                       "unix://[USER:PASSWORD@]/PATH[?db=DATABASE].");
     return MR_ECONFIG;
 }
 
@@ -141,6 +141,12 @@ static int read_network(const char *rest, struct redis_url *ret, struct mr_error
 
 static int read_socket(const char *rest, struct redis_url *ret, struct mr_error *err)
 {
+    const char *login_end = rest[0] == '/' ? NULL : strstr(rest, "@/");
+
+    if (login_end && read_login(rest, (size_t)(login_end - rest), ret, err)) {
+        return MR_ECONFIG;
+    }
+    rest = login_end ? login_end + 1 : rest;
     size_t size = strcspn(rest, "?");
     const char *query = rest + size;
 
@@ -153,6 +159,12 @@ static int read_socket(const char *rest, struct redis_url *ret, struct mr_error 
         return refuse(err, "what follows ? is not db=NUMBER");
     }
     return 0;
+}
+
+bool redis_url_is(const char *text)
+{
+    return str_starts(text, "redis://") || str_starts(text, "rediss://") ||
+           str_starts(text, "unix://");
 }
 
 int redis_url_parse(const char *text, struct redis_url *ret, struct mr_error *err)

@@ -3,10 +3,12 @@
 // Where a Redis server is, as people write it:
 //
 //   redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]      also redis://:PASSWORD@HOST
-//   unix:///PATH[?db=DATABASE]                            a socket on this machine
+//   unix://[USER[:PASSWORD]@]/PATH[?db=DATABASE]           a socket on this machine
 
 #ifndef MILLRACE_STORE_REDIS_URL_H
 #define MILLRACE_STORE_REDIS_URL_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 
@@ -22,6 +24,9 @@ struct redis_url {
     char password[REDIS_TEXT_MAX];
     int database;
 };
+
+// Whether a text is meant as one: redis://, rediss:// or unix://.
+bool redis_url_is(const char *text);
 
 // Reads one. Fails with MR_ECONFIG; no message has a part of the address, which may hold a secret.
 int redis_url_parse(const char *text, struct redis_url *ret, struct mr_error *err);

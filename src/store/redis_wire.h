@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// A connection to Redis that never blocks and mends itself, on a libuv loop. The only file that
-// calls hiredis: newer versions of it differ.
+// A connection to Redis that never blocks and mends itself, on a libuv loop. redis_link.h is the
+// one that waits; nothing but the two calls hiredis, newer versions of it differ.
 //
 // 1. A command gets exactly one answer: a reply, which may be an error of Redis's, or MR_ECONNECT
 //    when the connection broke before it came; then it may or may not have happened.

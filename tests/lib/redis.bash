@@ -4,6 +4,7 @@
 # A Redis of the test's own, on a unix socket in $MR_SCRATCH, after lib/server:
 #
 #   redis_new [ARG...]      starts one without data
+#   redis_new_tcp [ARG...]  the same, on a port of 127.0.0.1, too: redis_port
 #   redis_start [ARG...]    starts it again, with its data of before
 #   redis_address           prints its address
 #   redis COMMAND...        redis-cli
@@ -16,6 +17,18 @@ redis_new()
     redis_start "$@"
 }
 
+redis_new_tcp()
+{
+    local try
+    for try in 1 2 3 4 5; do
+        redis_port=$((20000 + RANDOM % 12000))
+        # one that cannot have its port ends at once
+        redis_new --bind 127.0.0.1 --port "$redis_port" "$@" && return
+        redis_stop
+    done
+    return 1
+}
+
 redis_address()
 {
     printf 'unix://%s/socket\n' "$redis_dir"
@@ -26,7 +39,13 @@ redis_start()
     redis-server --port 0 --unixsocket "$redis_dir/socket" --dir "$redis_dir" --save '' --appendonly yes --appendfsync everysec \
         --daemonize no --logfile "$redis_dir/log" "$@" >/dev/null 2>&1 3>&- &
     redis_pid=$!
-    wait_until 20 redis_answers
+    wait_until 20 redis_answers_or_ended
+    redis_answers
+}
+
+redis_answers_or_ended()
+{
+    redis_answers || ! kill -0 "$redis_pid"
 }
 
 redis()
@@ -34,9 +53,10 @@ redis()
     redis-cli -s "$redis_dir/socket" "$@"
 }
 
+# One that wants a password answers, too.
 redis_answers()
 {
-    [ "$(redis ping 2>/dev/null)" = PONG ]
+    [[ $(redis ping 2>&1) =~ ^(PONG|NOAUTH) ]]
 }
 
 redis_stop()

@@ -1,0 +1,223 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# The Redis backend: the program's commands on it, what is refused by name, and a Redis that is restarted, full, locked or not ours.
+
+# shellcheck disable=SC2154  # stderr_lines is set by run
+bats_require_minimum_version 1.5.0
+load ../lib/server
+load ../lib/redis
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || return
+    unset MILLRACE_DSN DATABASE_URL
+    conform=$MR_BUILD/tests/conformance/conform
+}
+
+teardown()
+{
+    redis_stop
+}
+
+on_redis()
+{
+    redis_new "$@"
+    MILLRACE_DSN=$(redis_address)
+    export MILLRACE_DSN
+}
+
+# Makes calls of tests/conformance on one connection.
+calls()
+{
+    printf '%s\n' "$@" | "$conform" | sed -n 's/^    //p'
+}
+
+@test "cache: set, get, delete, like, stats" {
+    on_redis
+    "$MR_BIN" cache set "it's 100% \"odd\" \\" '{"n": 1}' --ttl 5min
+    [ "$("$MR_BIN" cache get "it's 100% \"odd\" \\")" = '{"n": 1}' ]
+    [ "$("$MR_BIN" cache get "it's 100% \"odd\" \\" --json)" = '{"key":"it'\''s 100% \"odd\" \\","value":{"n": 1}}' ]
+    [ "$("$MR_BIN" cache set b 2 --ttl 1h --json)" = '{"key":"b","value":2}' ]
+    [ "$("$MR_BIN" cache delete b)" = 'deleted: 1' ]
+    [ "$("$MR_BIN" cache delete b)" = 'deleted: 0' ]
+    [ "$("$MR_BIN" cache delete --like 'it%100\%%' --json)" = '{"deleted":1}' ]
+    "$MR_BIN" cache set c 3 --ttl 1h
+    [ "$("$MR_BIN" cache stats --json | sed 's/"bytes":[0-9]*/"bytes":N/')" = '{"total":1,"valid":1,"expired":0,"bytes":N,"exact":true}' ]
+    "$MR_BIN" cache stats | grep -Eq '^ *1 +1 +0 +[0-9]+ +t$'
+    run --separate-stderr -1 "$MR_BIN" cache get nothing
+    [ "${stderr_lines[0]}" = 'millrace: key "nothing" has no value' ]
+    run --separate-stderr -1 "$MR_BIN" cache delete --like "k\\"
+    [ "${stderr_lines[0]}" = 'millrace: pattern ends with a lone backslash' ]
+}
+
+@test "cache: more keys than one look takes" {
+    on_redis
+    seq 1 5000 | sed 's/.*/SET mr:{cache}:many:& 1 PX 3600000/' | redis >/dev/null
+    redis set other 1
+    "$MR_BIN" cache set kept 1 --ttl 1h
+    "$MR_BIN" cache stats --json | grep -q '"total":5001,"valid":5001,"expired":0,"bytes":[1-9][0-9]*,"exact":false'
+    [ "$("$MR_BIN" cache delete --like 'many:%')" = 'deleted: 5000' ]
+    [ "$("$MR_BIN" cache get kept)" = 1 ]
+    [ "$(redis get other)" = 1 ]
+}
+
+@test "lock: a command runs under a lease with a rising fencing number, and one at a time" {
+    on_redis
+    [ "$(echo hello | "$MR_BIN" lock 'a lock' -- sh -c 'cat; echo "$1"' sh world)" = $'hello\nworld' ]
+    run -7 "$MR_BIN" lock l -- sh -c 'exit 7'
+    [ "$(redis exists 'mr:{lock}:name:l')" = 0 ]
+    local first second
+    first=$("$MR_BIN" lock l -- sh -c 'echo "$MILLRACE_FENCE"')
+    redis flushall
+    second=$("$MR_BIN" lock l --ttl 10s -- sh -c 'echo "$MILLRACE_FENCE"')
+    # also when Redis has forgotten everything
+    [ "$second" -gt "$first" ]
+    run --separate-stderr -124 "$MR_BIN" lock l -- "$MR_BIN" lock l --try -- touch ran
+    [ "${stderr_lines[0]}" = 'millrace: lock "l" is held by another' ]
+    [ ! -e ran ]
+}
+
+@test "lock: a command whose lock was taken away is stopped" {
+    on_redis
+    "$MR_BIN" lock l --ttl 1s -- sleep 60 2>err 3>&- &
+    local holder=$! status=0
+    wait_until 20 lock_is_there
+    redis set 'mr:{lock}:name:l' 99:thief
+    wait "$holder" || status=$?
+    [ "$status" -eq 125 ]
+    grep -q 'lock "l" is lost' err
+    [ "$(redis get 'mr:{lock}:name:l')" = 99:thief ]
+}
+
+lock_is_there()
+{
+    [ "$(redis exists 'mr:{lock}:name:l')" = 1 ]
+}
+
+@test "commands that need PostgreSQL say so by their name" {
+    on_redis
+    local command
+    for command in top 'job 1' 'wait 1' 'pause q' 'resume q' 'cancel 1' 'queue list' 'retry list' 'cron list' 'capture list' doctor 'work --run true'; do
+        # shellcheck disable=SC2086  # words
+        run --separate-stderr -2 "$MR_BIN" $command
+        [ "${stderr_lines[0]}" = "millrace: \`millrace ${command%% *}\` needs PostgreSQL; the address is one of Redis" ]
+        [[ ${stderr_lines[1]} == 'hint: '*docs/redis.md* ]]
+    done
+    # those that find their database themselves say it when they connect
+    run --separate-stderr -2 "$MR_BIN" migrate
+    [ "${stderr_lines[0]}" = 'millrace: PostgreSQL is needed; the address in MILLRACE_DSN is one of Redis' ]
+    "$MR_BIN" top --help >/dev/null
+    # what is given wins over the environment
+    run --separate-stderr -2 "$MR_BIN" top --dsn=redis://localhost
+    [[ ${stderr_lines[0]} == *'needs PostgreSQL'* ]]
+    MILLRACE_DSN=redis://localhost run --separate-stderr "$MR_BIN" top --dsn "host=$PGHOST dbname=none"
+    [[ $stderr != *'one of Redis'* ]]
+}
+
+@test "addresses that are wrong" {
+    run --separate-stderr -1 "$MR_BIN" cache get k --dsn redis://secret@:1
+    [[ ${stderr_lines[0]} == 'millrace: not the address of a Redis server: '* ]]
+    [[ $stderr != *secret* ]]
+    run --separate-stderr -1 "$MR_BIN" cache get k --dsn rediss://host
+    [ "${stderr_lines[0]}" = 'millrace: TLS to Redis is not supported' ]
+    run --separate-stderr -3 "$MR_BIN" cache get k --dsn "unix://$PWD/nobody"
+    [[ ${stderr_lines[0]} == "millrace: cannot connect to Redis at $PWD/nobody: "* ]]
+    [[ ${stderr_lines[1]} == 'hint: Is Redis running there'* ]]
+}
+
+@test "Redis is restarted: an idle connection is made again" {
+    on_redis
+    declare -f wait_until redis redis_answers >weather
+    cat >>weather <<'END'
+kill -TERM "$(cat pid)"
+wait_until 20 test ! -e "$redis_dir/socket"
+redis-server --port 0 --unixsocket "$redis_dir/socket" --dir "$redis_dir" --save '' --appendonly yes --daemonize yes --pidfile "$redis_dir/pid" --logfile "$redis_dir/log" >/dev/null
+END
+    echo "$redis_pid" >pid
+    export redis_dir
+    [ "$(calls 'cache_set k 1 1h' "rate_limit r 2 1h" "shell 'bash weather 3>&-'" 'cache_get k' 'rate_limit r 2 1h')" = "$(printf '%s\n' \
+        ok 'allowed, 1 left, resets within the period' 1 'allowed, 0 left, resets within the period')" ]
+    wait_until 20 test -s "$redis_dir/pid"
+    redis_pid=$(cat "$redis_dir/pid")
+    kill -TERM "$redis_pid"
+    wait_until 20 test ! -e "$redis_dir/socket"
+    redis_pid=
+}
+
+@test "a connection that was closed is made again; a Redis that dies under a call is a transient failure" {
+    on_redis
+    [ "$(calls 'cache_set k 1 1h' "shell 'redis-cli -s $redis_dir/socket client kill type normal skipme yes >/dev/null'" 'cache_get k')" = $'ok\n1' ]
+    # it answers nothing any more, then it dies: whether the call was sent before or not
+    run calls 'cache_get k' "shell 'kill -STOP $redis_pid; (sleep 0.2; kill -KILL $redis_pid) >/dev/null 2>&1 3>&- &'" 'cache_get k'
+    [ "${lines[0]}" = 1 ]
+    [[ ${lines[1]} == 'MR_ECONNECT (transient): '* ]]
+    wait "$redis_pid" || true
+    redis_pid=
+}
+
+@test "Redis is full: MR_EFULLDISK, and what needs no memory still works" {
+    on_redis --maxmemory 3mb --maxmemory-policy noeviction
+    [ "$(calls 'cache_set small 1 1h' 'lock_lease l one 1h')" = $'ok\nheld, fence F1, the largest so far' ]
+    redis config set maxmemory 1mb
+    run calls 'cache_set k 1 1h' 'rate_limit r 1 1h' 'lock_lease m one 1h' 'cache_get small' 'cache_delete small' 'unlock_lease l one'
+    [[ ${lines[0]} == "MR_EFULLDISK (transient): Redis at $redis_dir/socket: OOM command not allowed"* ]]
+    [[ ${lines[1]} == 'MR_EFULLDISK (transient): '*OOM* ]]
+    [[ ${lines[2]} == 'MR_EFULLDISK (transient): '*OOM* ]]
+    [ "${lines[3]}" = 1 ]
+    [ "${lines[4]}" = deleted ]
+    run --separate-stderr -1 "$MR_BIN" cache set k 1 --ttl 1h
+    [[ $stderr == *'maxmemory-policy noeviction'* ]]
+}
+
+@test "a password: missing, wrong, right, of a user, over TCP" {
+    redis_new_tcp --requirepass 'se:cr@t'
+    run --separate-stderr -1 "$MR_BIN" cache get k --dsn "unix://$redis_dir/socket"
+    [[ ${stderr_lines[0]} == "millrace: Redis at $redis_dir/socket: NOAUTH "* ]]
+    [[ ${stderr_lines[1]} == 'hint: It wants a password: '* ]]
+    run --separate-stderr -1 "$MR_BIN" cache get k --dsn "redis://:wrongword@127.0.0.1:$redis_port"
+    [[ ${stderr_lines[0]} == "millrace: Redis at 127.0.0.1:$redis_port: WRONGPASS "* ]]
+    [[ $stderr != *wrongword* ]]
+    "$MR_BIN" cache set k 1 --ttl 1h --dsn "redis://:se%3acr%40t@127.0.0.1:$redis_port/3"
+    [ "$("$MR_BIN" cache get k --dsn "unix://default:se%3acr%40t@$redis_dir/socket?db=3")" = 1 ]
+    run -1 "$MR_BIN" cache get k --dsn "redis://default:se%3acr%40t@127.0.0.1:$redis_port/4"
+    run --separate-stderr -1 "$MR_BIN" cache get k --dsn "redis://:se%3acr%40t@127.0.0.1:$redis_port/4000"
+    [[ ${stderr_lines[0]} == *'DB index'* ]]
+    REDISCLI_AUTH='se:cr@t' redis acl setuser reader on '>pw' '~mr:*' +@all -set
+    run --separate-stderr -1 "$MR_BIN" cache set k 1 --ttl 1h --dsn "unix://reader:pw@$redis_dir/socket"
+    [[ ${stderr_lines[0]} == *NOPERM* ]]
+}
+
+@test "keys of another program, and a server that is none of ours" {
+    on_redis
+    redis rpush 'mr:{cache}:k' 1
+    redis set 'mr:rate:hour:{k}' 1
+    redis set 'mr:{lock}:name:k' nonsense
+    run calls 'cache_get k' 'rate_limit k 1 1h' 'lock_lease k one 1h' 'unlock_lease k one' 'cache_get_many k' 'cache_set k 2 1h' 'cache_get k'
+    [[ ${lines[0]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
+    [[ ${lines[1]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
+    [[ ${lines[2]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
+    [ "${lines[3]}" = 'not held' ]
+    [ "${lines[6]}" = ok ]
+    [ "${lines[7]}" = 2 ]
+    redis replicaof 127.0.0.1 1
+    run calls 'cache_set k 3 1h'
+    [[ ${lines[0]} == 'MR_EREADONLY (config): Redis at '*READONLY* ]]
+}
+
+@test "scripts that Redis has forgotten are sent again" {
+    on_redis
+    [ "$(calls 'rate_limit r 2 1h' "shell 'redis-cli -s $redis_dir/socket script flush >/dev/null'" 'rate_limit r 2 1h')" = \
+        $'allowed, 1 left, resets within the period\nallowed, 0 left, resets within the period' ]
+}
+
+@test "docs/redis.md prints what it says" {
+    on_redis
+    awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' "$MR_ROOT/docs/redis.md" >script
+    awk '/^```text$/ { on = 1; next } /^```/ { on = 0 } on' "$MR_ROOT/docs/redis.md" >expected
+    [ -s expected ]
+    # the last one is refused
+    run -2 env "PATH=${MR_BIN%/*}:$PATH" bash script
+    printf '%s\n' "$output" >actual
+    diff -u expected actual
+}
