@@ -6,7 +6,7 @@
 
 #include "toolbox.h"
 
-static size_t forget(char *data, size_t size, size_t count, void *arg)
+static size_t forget(const char *data, size_t size, size_t count, void *arg)
 {
     (void)data;
     (void)arg;

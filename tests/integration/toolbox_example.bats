@@ -14,6 +14,15 @@ load ../lib/server
     [ "${lines[-1]}" = 'all as it should be' ]
 }
 
+# What Redis does not tell is the story of a job that has ended, and with it two of the checks.
+@test "... and on Redis, with another DSN" {
+    BACKEND=redis TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/toolbox/run" 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok  ' <<<"$output")" -eq 23 ]
+    [ "${lines[-1]}" = 'all as it should be' ]
+}
+
 @test "its commands say what they want" {
     local toolbox
     toolbox=$(dirname "$MR_BIN")/examples/toolbox/toolbox
