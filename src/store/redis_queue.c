@@ -490,8 +490,9 @@ static int ask_lease_number(struct redis_link *link, const char *script, struct 
 
 static int refuse_other_queue(mr_error *err)
 {
-    mr_error_set(err, MR_EUSAGE, "leases of several queues in one call need PostgreSQL; this "
-                                 "connection is to Redis");
+    mr_error_set(err, MR_EUSAGE,
+                 "leases of several queues in one call need PostgreSQL; this "
+                 "connection is to Redis");
     mr_error_hint(err, "On Redis a call works on one queue: complete the leases of each queue with "
                        "a call of its own.");
     return MR_EUSAGE;
