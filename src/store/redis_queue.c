@@ -54,7 +54,7 @@ void queue_key(const char *queue, char ret[QUEUE_KEY_SIZE])
     for (const char *c = queue; *c && to < ret + QUEUE_KEY_SIZE - 5; c++) {
         to += strchr("{}%", *c) ? sprintf(to, "%%%02X", (unsigned char)*c) : sprintf(to, "%c", *c);
     }
-    strcpy(to, "}");
+    memcpy(to, "}", sizeof("}"));
 }
 
 int queue_number_of(const redisReply *reply, int64_t *ret)
@@ -399,6 +399,7 @@ static int parse_lease(const char *lease, struct lease_parts *ret, mr_error *err
     size_t size = digits + 1 + token;
     int code = queue_check_utf8(lease, err);
 
+    *ret = (struct lease_parts){.queue = ""};
     if (code) {
         return code;
     }
