@@ -112,8 +112,8 @@ static bool read_parts(const char *at, struct parts *parts)
     if (*at == '\0') {
         return true;
     }
-    if (!(skip(&at, ' ') || skip(&at, 'T') || skip(&at, 't')) ||
-        !digits(&at, 1, 2, &parts->hour) || !skip(&at, ':') || !digits(&at, 2, 2, &parts->minute)) {
+    if (!(skip(&at, ' ') || skip(&at, 'T') || skip(&at, 't')) || !digits(&at, 1, 2, &parts->hour) ||
+        !skip(&at, ':') || !digits(&at, 2, 2, &parts->minute)) {
         return false;
     }
     if (skip(&at, ':') && (!digits(&at, 2, 2, &parts->second) ||

@@ -617,8 +617,7 @@ int cmd_enqueue(int argc, char **argv)
     if (first >= 0 && enqueue.shared.help) {
         return command_help(&form, rows);
     }
-    if (first < 0 || check_usage(&enqueue, argc, argv, first, &err) ||
-        run(&enqueue, &err)) {
+    if (first < 0 || check_usage(&enqueue, argc, argv, first, &err) || run(&enqueue, &err)) {
         return command_fail(&err);
     }
     return command_finish(EXIT_DONE);

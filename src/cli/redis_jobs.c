@@ -119,7 +119,7 @@ static void print_stats(const char *queue, const struct redis_queue_stats *stats
 int redis_jobs_status(const char *dsn, const char *queue, bool json, struct mr_error *err)
 {
     static const struct table_column columns[] = {
-        {"QUEUE", false, 30},    {"AVAILABLE", true, 0}, {"RUNNING", true, 0},
+        {"QUEUE", false, 30},   {"AVAILABLE", true, 0}, {"RUNNING", true, 0},
         {"SCHEDULED", true, 0}, {"DEAD", true, 0},      {NULL, false, 0},
     };
     AUTO_MR_CONN *conn = NULL;
@@ -181,8 +181,8 @@ static int gather(mr_conn *conn, const char *queue, const char *kind, int limit,
                   struct mr_error *err)
 {
     char *text = NULL;
-    int code = mr_list_dead(conn, queue, kind, limit && limit < LIST_MAX ? limit : LIST_MAX, &text,
-                            err);
+    int code =
+        mr_list_dead(conn, queue, kind, limit && limit < LIST_MAX ? limit : LIST_MAX, &text, err);
 
     if (code) {
         return code;

@@ -192,8 +192,7 @@ static int heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_
 static int depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err)
 {
     struct redis_queue_stats stats = {0};
-    int code =
-        redis_queue_stats(mr__conn_redis(conn), queue ? queue : "default", &stats, err);
+    int code = redis_queue_stats(mr__conn_redis(conn), queue ? queue : "default", &stats, err);
 
     if (code == 0 && ret) {
         *ret = stats.available;

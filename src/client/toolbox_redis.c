@@ -37,7 +37,8 @@ enum { NUMBER_SIZE = 24 };
 
 static int out_of_memory(mr_error *err)
 {
-    return mr_error_set(err, MR_ENOMEM, "out of memory");
+    mr_error_set(err, MR_ENOMEM, "out of memory");
+    return MR_ENOMEM;
 }
 
 // ---- asking ----
@@ -54,7 +55,8 @@ static int ask(mr_conn *conn, int argc, const char *const *argv, int type, redis
     }
     if (reply->type != type && reply->type != REDIS_REPLY_NIL) {
         freeReplyObject(reply);
-        return redis_link_strange(link, err);
+        redis_link_strange(link, err);
+        return MR_EDATABASE;
     }
     *ret = reply;
     return 0;

@@ -19,6 +19,7 @@ static const struct row {
     const char *hint;
 } rows[] = {
     {"LOADING", MR_ECONNECT, true, "It reads its data after a start; try again in a moment."},
+    {"BUSYGROUP", MR_ECONFLICT, false, "Somebody else was first."},
     {"BUSY", MR_ECONNECT, true, "A script of somebody's runs for long; see SCRIPT KILL."},
     {"MASTERDOWN", MR_ECONNECT, true, "A replica without its master; try again in a moment."},
     {"CLUSTERDOWN", MR_ECONNECT, true, "Part of the cluster is gone; try again in a moment."},
@@ -69,7 +70,9 @@ static const struct row *find(const char *text)
     const char *inner = skip_place(text);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        if (str_starts(inner, rows[i].word)) {
+        size_t size = strlen(rows[i].word);
+        // whole words: BUSY is not BUSYGROUP
+        if (str_starts(inner, rows[i].word) && strchr(" ", inner[size])) {
             return &rows[i];
         }
     }

@@ -48,7 +48,8 @@ struct command {
 
 static int out_of_memory(struct mr_error *err)
 {
-    return mr_error_set(err, MR_ENOMEM, "out of memory");
+    mr_error_set(err, MR_ENOMEM, "out of memory");
+    return MR_ENOMEM;
 }
 
 static void hang_up(struct redis_link *link)
@@ -425,13 +426,13 @@ int redis_link_eval(struct redis_link *link, const char *name, int keys, int arg
     size_t at = 0;
     const struct redis_script *script = find_script(name, &at);
     size_t total = (size_t)argc + EVAL_WORDS;
-    struct words words = {calloc(total, sizeof(*words.argv)), calloc(total, sizeof(*words.sizes))};
     char count[16];
-    int code = script ? 0 : mr_error_set(err, MR_EINTERNAL, "there is no script %s", name);
 
-    if (code == 0 && (!words.argv || !words.sizes)) {
-        code = out_of_memory(err);
+    if (!script) {
+        return mr_error_set(err, MR_EINTERNAL, "there is no script %s", name);
     }
+    struct words words = {calloc(total, sizeof(*words.argv)), calloc(total, sizeof(*words.sizes))};
+    int code = words.argv && words.sizes ? 0 : out_of_memory(err);
     if (code == 0 && (code = load(link, script, link->shas[at], err)) == 0) {
         words.sizes[2] = (size_t)snprintf(count, sizeof(count), "%d", keys);
         words.argv[2] = count;

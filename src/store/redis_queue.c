@@ -54,7 +54,7 @@ void queue_key(const char *queue, char ret[QUEUE_KEY_SIZE])
     for (const char *c = queue; *c && to < ret + QUEUE_KEY_SIZE - 5; c++) {
         to += strchr("{}%", *c) ? sprintf(to, "%%%02X", (unsigned char)*c) : sprintf(to, "%c", *c);
     }
-    strcpy(to, "}");
+    memcpy(to, "}", sizeof("}"));
 }
 
 int queue_number_of(const redisReply *reply, int64_t *ret)
@@ -399,6 +399,7 @@ static int parse_lease(const char *lease, struct lease_parts *ret, mr_error *err
     size_t size = digits + 1 + token;
     int code = queue_check_utf8(lease, err);
 
+    *ret = (struct lease_parts){.queue = ""};
     if (code) {
         return code;
     }
@@ -490,8 +491,9 @@ static int ask_lease_number(struct redis_link *link, const char *script, struct 
 
 static int refuse_other_queue(mr_error *err)
 {
-    mr_error_set(err, MR_EUSAGE, "leases of several queues in one call need PostgreSQL; this "
-                                 "connection is to Redis");
+    mr_error_set(err, MR_EUSAGE,
+                 "leases of several queues in one call need PostgreSQL; this "
+                 "connection is to Redis");
     mr_error_hint(err, "On Redis a call works on one queue: complete the leases of each queue with "
                        "a call of its own.");
     return MR_EUSAGE;

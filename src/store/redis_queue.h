@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Jobs on Redis: each call is one script of src/store/lua/queue, which is atomic. How they lie there
-// stands at the top of common.lua.
+// Jobs on Redis: each call is one script of src/store/lua/queue, which is atomic. How they lie
+// there stands at the top of common.lua.
 //
 // What a value means is judged here as the SQL functions judge it: the same codes, SQLSTATEs,
 // messages and hints. What C can get wrong was checked before (client/request.h). What Redis does

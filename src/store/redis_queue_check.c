@@ -13,13 +13,13 @@
 #include "base/utf8.h"
 #include "store/redis_queue_parts.h"
 
-#define TEXT_MAX       1000
-#define PRIORITY_MAX   99
-#define ATTEMPTS_MAX   32000
-#define ARGS_BYTES     INT64_C(1048576)
-#define PART_BYTES     INT64_C(67108864)
+#define TEXT_MAX     1000
+#define PRIORITY_MAX 99
+#define ATTEMPTS_MAX 32000
+#define ARGS_BYTES   INT64_C(1048576)
+#define PART_BYTES   INT64_C(67108864)
 // A thousand years as PostgreSQL compares intervals: a year has 360 days.
-#define MS_MAX (INT64_C(1000) * 360 * 24 * 60 * 60 * 1000)
+#define MS_MAX         (INT64_C(1000) * 360 * 24 * 60 * 60 * 1000)
 #define LEASE_SHOWN    80
 #define NAME_SHOWN     200
 #define TIME_MAX_US    INT64_C(3093527980800000000) // 100000-01-01
@@ -96,7 +96,10 @@ int queue_refuse_unknown(const char *queue, mr_error *err)
 static int refuse_bytes(const char *at, mr_error *err)
 {
     unsigned char lead = (unsigned char)*at;
-    int width = (lead & 0xe0) == 0xc0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : (lead & 0xf8) == 0xf0 ? 4 : 1;
+    int width = (lead & 0xe0) == 0xc0   ? 2
+                : (lead & 0xf0) == 0xe0 ? 3
+                : (lead & 0xf8) == 0xf0 ? 4
+                                        : 1;
     AUTO_BUF shown;
 
     buf_init(&shown, MR_ERROR_MESSAGE_SIZE);
@@ -324,7 +327,8 @@ static int check_times(const mr_job_spec *job, mr_error *err)
 {
     int code;
 
-    if ((code = check_time(job->run_at, err)) || (code = queue_check_ms("delay", job->delay_ms, err))) {
+    if ((code = check_time(job->run_at, err)) ||
+        (code = queue_check_ms("delay", job->delay_ms, err))) {
         return code;
     }
     if (job->run_at && job->delay_ms) {

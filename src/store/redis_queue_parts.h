@@ -16,7 +16,7 @@
 #define QUEUE_PREFIX   "mr:queue:"
 #define QUEUE_KEY_SIZE (3 * QUEUE_NAME_MAX + 16)
 // An id is the queue's number times this, and a count.
-#define QUEUE_IDS INT64_C(1000000000000)
+#define QUEUE_IDS      INT64_C(1000000000000)
 #define QUEUE_REGISTRY "mr:queues"
 
 // A bad argument, with an SQLSTATE: MR_EINVALID.

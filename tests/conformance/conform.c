@@ -252,13 +252,14 @@ int main(void)
 {
     char *line = NULL;
     size_t size = 0;
-    ssize_t len;
 
-    for (; (len = getline(&line, &size, stdin)) > 0; line_no++) {
+    setlinebuf(stdout); // who is killed leaves whole lines
+    for (; getline(&line, &size, stdin) > 0; line_no++) {
         line[strcspn(line, "\n")] = '\0';
         puts(line);
         if (*line && *line != '#' && strncmp(line, "case ", 5) != 0) {
             run_line(line);
+            words_done();
         }
     }
     for (int i = 1; i <= CONNS_MAX; i++) {

@@ -59,8 +59,10 @@ int64_t number_of(const char *text);
 int64_t now_us(void);
 void pause_ms(int ms);
 
-// Takes a line apart, in place or into memory that is never freed. Returns the number of words;
+// Takes a line apart, in place and into memory that words_done() frees. Returns the number of
+// words;
 // @null is NULL.
 int words_split(char *line, char **ret, int max);
+void words_done(void);
 
 #endif

@@ -150,12 +150,9 @@ static bool set_times(struct options *options, const char *name, const char *val
         const char *name;
         int64_t *target;
     } rows[] = {
-        {"delay", &options->job.delay_ms},
-        {"timeout", &options->job.timeout_ms},
-        {"expires", &options->job.expires_in_ms},
-        {"unique_for", &options->job.unique_for_ms},
-        {"lease", &options->claim.lease_ms},
-        {"retry", &options->retry_ms},
+        {"delay", &options->job.delay_ms},        {"timeout", &options->job.timeout_ms},
+        {"expires", &options->job.expires_in_ms}, {"unique_for", &options->job.unique_for_ms},
+        {"lease", &options->claim.lease_ms},      {"retry", &options->retry_ms},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -446,8 +443,8 @@ static void complete(char **args, int count)
     size_t n = read_ids(args + 1, count - 1, wanted);
     int done = -1;
 
-    if (!failed(mr_complete(conform_conn(), lease_of(args[0]), wanted, n, NULL, &done,
-                            &conform_err))) {
+    if (!failed(
+            mr_complete(conform_conn(), lease_of(args[0]), wanted, n, NULL, &done, &conform_err))) {
         say("%d completed", done);
     }
 }
@@ -496,8 +493,7 @@ static void release(char **args, int count)
     size_t n = read_ids(args + 1, count - 1, wanted);
     int done = -1;
 
-    if (!failed(
-            mr_release(conform_conn(), lease_of(args[0]), wanted, n, &done, &conform_err))) {
+    if (!failed(mr_release(conform_conn(), lease_of(args[0]), wanted, n, &done, &conform_err))) {
         say("%d released", done);
     }
 }
@@ -509,8 +505,8 @@ static void heartbeat(char **args, int count)
     int64_t by_us = (extend_ms ? extend_ms : 30000) * 1000;
     int64_t before_us = now_us(), until_us = 0;
 
-    if (!failed(mr_heartbeat(conform_conn(), lease_of(args[0]), extend_ms, &until_us,
-                             &conform_err))) {
+    if (!failed(
+            mr_heartbeat(conform_conn(), lease_of(args[0]), extend_ms, &until_us, &conform_err))) {
         say(until_us >= before_us + by_us && until_us <= now_us() + by_us ? "extended"
                                                                           : "another end");
     }

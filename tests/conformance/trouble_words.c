@@ -113,6 +113,20 @@ static void shell(char **args, int count)
     }
 }
 
+// Takes a lock and gives it back, and prints its fencing number as it is: for many at once.
+static void lock_in_turn(char **args, int count)
+{
+    int64_t fence = 0;
+
+    (void)count;
+    if (!say_failure(mr_lock_lease(conform_conn(), args[0], args[1], ms_of(args[2]), &fence,
+                                   &conform_err)) &&
+        fence > 0) {
+        say("%lld", (long long)fence);
+        say_failure(mr_unlock_lease(conform_conn(), args[0], args[1], NULL, &conform_err));
+    }
+}
+
 const struct word trouble_words[] = {
     {"enqueue_in_transaction", 0, 0, enqueue_in_transaction},
     {"try_lock", 1, 1, try_lock},
@@ -121,5 +135,6 @@ const struct word trouble_words[] = {
     {"wait", 1, 1, wait_for_job},
     {"send_heartbeat", 1, 1, send_heartbeat},
     {"shell", 1, 1, shell},
+    {"lock_in_turn", 3, 3, lock_in_turn},
     {NULL, 0, 0, NULL},
 };

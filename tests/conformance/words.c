@@ -49,24 +49,50 @@ static char *read_quoted(char *at, char quote, char **ret)
     return at + 1;
 }
 
+// Words that were made, until words_done().
+static struct made {
+    struct made *next;
+    char text[];
+} * made;
+
+static char *make(size_t size)
+{
+    struct made *word = malloc(sizeof(*word) + size);
+
+    if (!word) {
+        script_is_wrong("out of memory");
+    }
+    word->next = made;
+    made = word;
+    return word->text;
+}
+
+void words_done(void)
+{
+    while (made) {
+        struct made *next = made->next;
+        free(made);
+        made = next;
+    }
+}
+
 // TEXT:COUNT, between two of `quote`.
 static char *repeat(const char *text, const char *quote)
 {
     const char *colon = strrchr(text, ':');
     size_t size = (size_t)(colon - text);
     int64_t count = number_of(colon + 1);
-    char *whole = malloc(size * (size_t)count + 3);
-    char *at = whole;
 
-    if (!whole || size == 0 || count < 1) {
+    if (size == 0 || count < 1) {
         script_is_wrong("%s cannot be repeated", text);
     }
-    at = stpcpy(at, quote);
+    char *whole = make(size * (size_t)count + 3);
+    char *at = stpcpy(whole, quote);
     for (int64_t i = 0; i < count; i++) {
         memcpy(at, text, size);
         at += size;
     }
-    strcpy(at, quote);
+    memcpy(at, quote, strlen(quote) + 1);
     return whole;
 }
 

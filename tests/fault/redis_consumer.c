@@ -17,7 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 10, LEASE_MS = 300, STALL_MS = 600, IDLE_MS = 5, FILL_CHUNK = 500, LINE_SIZE = 4096 };
+enum {
+    BATCH = 10,
+    LEASE_MS = 300,
+    STALL_MS = 600,
+    IDLE_MS = 5,
+    FILL_CHUNK = 500,
+    LINE_SIZE = 4096
+};
 
 static mr_error err;
 

@@ -77,14 +77,14 @@ figures()
     wait_until 60 is_empty
     sleep 0.7 # whoever stalls has woken up by then, and was refused
     [ ! -s errors ] || { cat errors; false; }
-    read -r total done twice never lost strange open void <<<"$(figures)"
-    echo "# $kills kills, $total jobs: $done known to be done, $open with an answer nobody has; $void completions refused" >&3
+    read -r total finished twice never lost strange open void <<<"$(figures)"
+    echo "# $kills kills, $total jobs: $finished known to be done, $open with an answer nobody has; $void completions refused" >&3
     [ "$total" -eq 3000 ]
     [ "$twice" -eq 0 ]
     [ "$never" -eq 0 ]
     [ "$lost" -eq 0 ]
     [ "$strange" -eq 0 ]
-    [ $((done + open)) -eq 3000 ]
+    [ $((finished + open)) -eq 3000 ]
     # nothing is left behind
     [ "$(redis --scan --pattern 'mr:queue:{q}:job:*' | wc -l)" -eq 0 ]
     [ "$(redis --scan --pattern 'mr:queue:{q}:lease:*' | wc -l)" -eq 0 ]

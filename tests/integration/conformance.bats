@@ -3,6 +3,7 @@
 #
 # One interface, two backends: the scripts of tests/conformance give the same transcript on PostgreSQL and on Redis.
 
+# shellcheck disable=SC2154  # redis_port is set by redis_new_tcp
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
@@ -28,7 +29,7 @@ prints()
 
 on_redis()
 {
-    redis_new "$@"
+    redis_new
     MILLRACE_DSN=$(redis_address)
     export MILLRACE_DSN
 }
@@ -104,7 +105,7 @@ cluster_is_up()
     echo "$cases cases" >&3
     [ "$cases" -ge 60 ]
     # each word of the program is used by a script
-    grep -hoE '^    \{"[a-z_]+"' "$scripts"/*_words.c | tr -d ' {"' | grep -vx shell | while read -r word; do
+    grep -hoE '^    \{"[a-z_]+"' "$scripts"/*_words.c | tr -d ' {"' | grep -vxE 'shell|lock_in_turn' | while read -r word; do
         grep -qE "^$word( |\$)" "$scripts"/*.script || { echo "no script uses $word"; exit 1; }
     done
 }

@@ -48,8 +48,8 @@ calls()
 @test "enqueue: what needs PostgreSQL is refused by its name" {
     on_redis
     local option
-    echo '{"kind": "k"}' >jobs
-    for option in '--unique u:unique_key' '--key o:ordering_key' '--file jobs:--file'; do
+    echo '{"kind": "k"}' >lines
+    for option in '--unique u:unique_key' '--key o:ordering_key' '--file lines:--file'; do
         # shellcheck disable=SC2086  # words
         run --separate-stderr -2 "$MR_BIN" enqueue k ${option%%:*}
         [[ ${stderr_lines[0]} == "millrace: ${option#*:} needs PostgreSQL; "*Redis ]]

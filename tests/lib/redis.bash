@@ -19,8 +19,7 @@ redis_new()
 
 redis_new_tcp()
 {
-    local try
-    for try in 1 2 3 4 5; do
+    for _ in 1 2 3 4 5; do
         redis_port=$((20000 + RANDOM % 12000))
         # one that cannot have its port ends at once
         redis_new --bind 127.0.0.1 --port "$redis_port" "$@" && return

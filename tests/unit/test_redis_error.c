@@ -20,6 +20,10 @@ static void test_codes(void **state)
         int code;
     } rows[] = {
         {"LOADING Redis is loading the dataset in memory", MR_ECONNECT},
+        {"BUSY Redis is busy running a script.", MR_ECONNECT},
+        {"BUSYGROUP Consumer Group name already exists", MR_ECONFLICT},
+        {"BUSYNESS", MR_EDATABASE},
+        {"LOADING", MR_ECONNECT},
         {"OOM command not allowed when used memory > 'maxmemory'.", MR_EFULLDISK},
         {"ERR Error running script (call to f_1): @user_script:3: @user_script: 3: -OOM command not "
          "allowed when used memory > 'maxmemory'.",
@@ -50,12 +54,15 @@ static void test_codes(void **state)
 
 static void test_passes(void **state)
 {
-    char loading[] = "LOADING Redis is loading", oom[] = "OOM", fine[] = "LOADING";
+    char loading[] = "LOADING Redis is loading", oom[] = "OOM", group[] = "BUSYGROUP exists",
+         fine[] = "LOADING";
     redisReply reply = {.type = REDIS_REPLY_ERROR, .str = loading};
 
     (void)state;
     assert_true(redis_error_passes(&reply));
     reply.str = oom;
+    assert_false(redis_error_passes(&reply));
+    reply.str = group;
     assert_false(redis_error_passes(&reply));
     reply.type = REDIS_REPLY_STRING;
     reply.str = fine;

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# The limiter and the leases on Redis under eight clients, of which one is killed with SIGKILL again and again: never more is allowed than the
+# limit says, no fencing number is given twice, and the numbers of each client rise. MR_TOOLBOX_SECONDS says for how long (5).
+
+# shellcheck disable=SC2154  # redis_dir is set by redis_new
+bats_require_minimum_version 1.5.0
+load ../lib/server
+load ../lib/redis
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || return
+    conform=$MR_BUILD/tests/conformance/conform
+    seconds=${MR_TOOLBOX_SECONDS:-5}
+    clients=()
+    redis_new
+    MILLRACE_DSN=$(redis_address)
+    export MILLRACE_DSN
+}
+
+teardown()
+{
+    local pid
+    for pid in "${clients[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    redis_stop
+}
+
+# client N: what it prints goes to a file for each time that it was started.
+client()
+{
+    started=$((started + 1))
+    sed "s/ME/client-$started/" rounds | "$conform" >"out.$started" 2>&1 3>&- &
+    clients[$1]=$!
+}
+
+# Kills one of eight clients at random every tenth of a second, and starts it again.
+killing()
+{
+    local i end=$((SECONDS + seconds))
+    kills=0 started=0
+    for i in 0 1 2 3 4 5 6 7; do client "$i"; done
+    while ((SECONDS < end)); do
+        sleep 0.1
+        i=$((RANDOM % 8))
+        ! kill -KILL "${clients[i]}" 2>/dev/null || kills=$((kills + 1))
+        wait "${clients[i]}" 2>/dev/null || true
+        client "$i"
+    done
+    for i in 0 1 2 3 4 5 6 7; do
+        kill -KILL "${clients[i]}" 2>/dev/null || true
+        wait "${clients[i]}" 2>/dev/null || true
+    done
+    ! grep -h MR_E out.*
+}
+
+@test "rate limiter on Redis: eight clients, killed at random, are never allowed more than 50 in a second" {
+    yes 'rate_limit one 50 1s' | head -n 200000 >rounds
+    killing
+    # each event that counts, by its time: whoever was allowed is in it, also who was killed before the answer
+    redis zrange 'mr:rate:hour:{one}' 0 -1 withscores | paste - - | awk '
+        { split($1, part, ":"); at[NR] = $2; cost[NR] = part[2]; sum += part[2]
+          while (at[NR] - at[first + 1] >= 1000000) sum -= cost[++first]
+          if (sum > most) most = sum; all += part[2] }
+        END { print all, most }' >figures
+    read -r all most <figures
+    allowed=$(cat out.* | grep -c '^    allowed')
+    echo "# $all spent, $allowed of them answered, at most $most in any second, $kills kills" >&3
+    [ "$most" -le 50 ]
+    [ "$allowed" -le "$all" ]
+    [ "$allowed" -gt 0 ]
+}
+
+@test "leases on Redis: eight contenders, killed at random, never get one fencing number twice, and numbers rise" {
+    yes 'lock_in_turn l ME 200ms' | head -n 200000 >rounds
+    killing
+    local out
+    for out in out.*; do
+        sed -n 's/^    //p' "$out" | sort -nuc || return 1
+    done
+    sed -n 's/^    //p' out.* >fences
+    echo "# $(wc -l <fences) times held, $kills kills" >&3
+    [ "$(wc -l <fences)" -gt 1 ]
+    [ -z "$(sort fences | uniq -d)" ]
+}
