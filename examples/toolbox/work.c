@@ -20,7 +20,8 @@
 
 #include "toolbox.h"
 
-enum { POLL_MS = 20, OPEN_MS = 30 * 1000 };
+// A lease is longer than any call takes, so nothing has to be renewed.
+enum { POLL_MS = 20, OPEN_MS = 30 * 1000, LEASE_MS = 2 * 60 * 1000 };
 
 struct consumer {
     const char *queue;
@@ -171,6 +172,7 @@ static int work_one(struct consumer *consumer, mr_error *err)
 
     options.queue = consumer->queue;
     options.worker = consumer->queue;
+    options.lease_ms = LEASE_MS;
     code = mr_claim(consumer->conn, &options, &batch, err);
     job = code == 0 ? mr_batch_job(batch, 0) : NULL;
     if (job == NULL) {
