@@ -301,6 +301,28 @@ int mr_job(mr_conn *conn, int64_t id, char **ret, mr_error *err);
 int mr_wait(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
             char **ret_result, char **ret_failure, mr_error *err);
 
+// ---- dead letters ----------------------------------------------------------------------
+
+// Dead letters of a queue (NULL: default), those that died last first: JSON, an object whose member
+// `jobs` is an array of objects with id, queue, kind, cause (failed, poison, damaged), error,
+// attempt, max_attempts, args, created_at, died_at and more. Of a kind, or with NULL of any; at
+// most `limit`, 1 to 200, 0: 50. The caller frees *ret with mr_free(). MR_EUNKNOWN: no such queue.
+int mr_list_dead(mr_conn *conn, const char *queue, const char *kind, int limit, char **ret,
+                 mr_error *err);
+
+// Enqueues a dead letter again: the same id, attempt 1. MR_EUNKNOWN: there is no such dead letter.
+int mr_replay(mr_conn *conn, int64_t id, mr_error *err);
+
+// The same for all of a queue (NULL: default), the oldest first, or for those of a kind, or for
+// max_jobs (0: all). *ret_done, where not NULL: how many. MR_EUNKNOWN: no such queue.
+int mr_replay_all(mr_conn *conn, const char *queue, const char *kind, int max_jobs,
+                  int64_t *ret_done, mr_error *err);
+
+// Removes all dead letters of a queue (NULL: default), or those that died longer than older_than_ms
+// ago (0: all). *ret_done, where not NULL: how many. MR_EUNKNOWN: no such queue.
+int mr_purge_dead(mr_conn *conn, const char *queue, int64_t older_than_ms, int64_t *ret_done,
+                  mr_error *err);
+
 // ---- toolbox ---------------------------------------------------------------------------
 //
 // Cache, rate limiter and locks, as the SQL functions of the same names. On a wrapped connection

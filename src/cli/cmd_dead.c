@@ -3,11 +3,13 @@
 // `millrace dead list|show|replay|purge`: dead letters.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/figure.h"
+#include "cli/redis_jobs.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -77,8 +79,20 @@ static int check_queue(struct conn *conn, const char *queue, struct mr_error *er
     return command_unknown_queue(conn, queue, err);
 }
 
+static int list_redis(const struct dead *dead, struct mr_error *err)
+{
+    if (dead->error_like) {
+        return redis_jobs_refuse("--error-like", err);
+    }
+    return redis_jobs_list_dead(dead->shared.dsn, dead->queue, dead->kind, (int)dead->limit,
+                                dead->shared.json, err);
+}
+
 static int list(const struct dead *dead, struct mr_error *err)
 {
+    if (conn_redis_dsn(dead->shared.dsn)) {
+        return list_redis(dead, err);
+    }
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
     char limit[NUMBER_SIZE];
@@ -196,6 +210,9 @@ static void print_history(const PGresult *rows)
 
 static int show(const struct dead *dead, const char *id, struct mr_error *err)
 {
+    if (conn_redis_dsn(dead->shared.dsn)) {
+        return redis_jobs_refuse("`millrace dead show`", err);
+    }
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
     AUTO_RESULT *past = NULL;
@@ -274,6 +291,9 @@ static int check_replay(const struct dead *dead, const char *id, struct mr_error
 
 static int replay_one(const struct dead *dead, const char *id, struct mr_error *err)
 {
+    if (conn_redis_dsn(dead->shared.dsn)) {
+        return redis_jobs_replay(dead->shared.dsn, strtoll(id, NULL, 10), dead->shared.json, err);
+    }
     AUTO_RESULT *rows = NULL;
     int code =
         command_ask(dead->shared.dsn, "select millrace.replay($1::bigint)", 1, &id, &rows, err);
@@ -288,8 +308,20 @@ static int replay_one(const struct dead *dead, const char *id, struct mr_error *
     return code;
 }
 
+static int replay_many_redis(const struct dead *dead, struct mr_error *err)
+{
+    if (dead->error_like) {
+        return redis_jobs_refuse("--error-like", err);
+    }
+    return redis_jobs_replay_all(dead->shared.dsn, dead->queue, dead->kind, dead->limit,
+                                 dead->shared.json, err);
+}
+
 static int replay_many(const struct dead *dead, struct mr_error *err)
 {
+    if (conn_redis_dsn(dead->shared.dsn)) {
+        return replay_many_redis(dead, err);
+    }
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
     char most[NUMBER_SIZE];
@@ -364,22 +396,13 @@ static int check_consent(const struct dead *dead, struct mr_error *err)
     return MR_EUSAGE;
 }
 
-// On standard error, so that standard output has the answer alone.
-static int ask_person(const struct dead *dead, struct conn *conn, const char *const *values,
-                      struct mr_error *err)
+// On standard error, so that standard output has the answer alone. `count` may be empty.
+static int confirm(const char *count, const char *queue, struct mr_error *err)
 {
-    AUTO_RESULT *rows = NULL;
     char answer[16] = "";
-    int code = command_query(conn,
-                             "select count(*) from millrace.dead_letters d where d.queue = $1"
-                             " and ($2::interval is null or d.died_at < now() - $2::interval)",
-                             2, values, &rows, err);
 
-    if (code) {
-        return code;
-    }
-    fprintf(stderr, "Remove %s dead letters of queue ", PQgetvalue(rows, 0, 0));
-    table_put_text(dead->queue, stderr);
+    fprintf(stderr, "Remove %s%sdead letters of queue ", count, *count ? " " : "");
+    table_put_text(queue, stderr);
     fprintf(stderr, " for good? [y/N] ");
     fflush(stderr);
     if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y')) {
@@ -388,8 +411,35 @@ static int ask_person(const struct dead *dead, struct conn *conn, const char *co
     return mr_error_set(err, MR_EINVALID, "dead purge: not confirmed, nothing was removed");
 }
 
+static int ask_person(const struct dead *dead, struct conn *conn, const char *const *values,
+                      struct mr_error *err)
+{
+    AUTO_RESULT *rows = NULL;
+    int code = command_query(conn,
+                             "select count(*) from millrace.dead_letters d where d.queue = $1"
+                             " and ($2::interval is null or d.died_at < now() - $2::interval)",
+                             2, values, &rows, err);
+
+    return code ? code : confirm(PQgetvalue(rows, 0, 0), dead->queue, err);
+}
+
+static int purge_redis(const struct dead *dead, struct mr_error *err)
+{
+    int code = check_consent(dead, err);
+
+    if (code == 0 && !dead->yes) {
+        code = confirm("", dead->queue, err);
+    }
+    return code ? code
+                : redis_jobs_purge(dead->shared.dsn, dead->queue, dead->older_ms, dead->shared.json,
+                                   err);
+}
+
 static int purge(const struct dead *dead, struct mr_error *err)
 {
+    if (conn_redis_dsn(dead->shared.dsn)) {
+        return purge_redis(dead, err);
+    }
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
     char older[NUMBER_SIZE];

@@ -19,6 +19,7 @@
 #include "cli/figure.h"
 #include "cli/ndjson.h"
 #include "cli/progress.h"
+#include "cli/redis_jobs.h"
 #include "client/call.h"
 #include "client/room.h"
 
@@ -153,9 +154,50 @@ static int exec_with_room(const struct enqueue *enqueue, const struct call *call
     return code;
 }
 
-static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
+static void print_id(const struct enqueue *enqueue, int64_t id)
 {
     struct ids ids = {.json = enqueue->shared.json};
+
+    if (!ids.json) {
+        printf("%" PRId64 "\n", id);
+        return;
+    }
+    ids_begin(&ids);
+    ids_add(&ids, id);
+    ids_end(&ids);
+}
+
+static int enqueue_redis(const struct enqueue *enqueue, struct mr_error *err)
+{
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    int64_t id = 0;
+
+    job.kind = enqueue->kind;
+    job.args = enqueue->args;
+    job.queue = enqueue->queue;
+    job.priority = enqueue->priority < 0 ? PRIORITY_DEFAULT : (int)enqueue->priority;
+    job.run_at = enqueue->at;
+    job.delay_ms = enqueue->delay_ms;
+    job.unique_key = enqueue->unique;
+    job.on_conflict = enqueue->on_conflict;
+    job.unique_for_ms = enqueue->unique_for_ms;
+    job.ordering_key = enqueue->key;
+    job.tenant = enqueue->tenant;
+    job.ref = enqueue->ref;
+    job.max_attempts = enqueue->max_attempts < 0 ? 0 : (int)enqueue->max_attempts;
+    job.timeout_ms = enqueue->timeout_ms;
+    job.expires_in_ms = enqueue->expires_ms;
+    job.meta = enqueue->meta;
+    int code = enqueue->file ? redis_jobs_refuse("--file", err)
+                             : redis_jobs_enqueue(enqueue->shared.dsn, &job, &id, err);
+    if (code == 0) {
+        print_id(enqueue, id);
+    }
+    return code;
+}
+
+static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
+{
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
     AUTO_CALL call;
@@ -172,13 +214,7 @@ static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
         }
         return code;
     }
-    if (!ids.json) {
-        puts(PQgetvalue(rows, 0, 0));
-        return 0;
-    }
-    ids_begin(&ids);
-    ids_add(&ids, strtoll(PQgetvalue(rows, 0, 0), NULL, 10));
-    ids_end(&ids);
+    print_id(enqueue, strtoll(PQgetvalue(rows, 0, 0), NULL, 10));
     return 0;
 }
 
@@ -454,6 +490,14 @@ static int enqueue_many(const struct enqueue *enqueue, struct mr_error *err)
     return code;
 }
 
+static int run(const struct enqueue *enqueue, struct mr_error *err)
+{
+    if (conn_redis_dsn(enqueue->shared.dsn)) {
+        return enqueue_redis(enqueue, err);
+    }
+    return (enqueue->file ? enqueue_many : enqueue_one)(enqueue, err);
+}
+
 // ---- the command line ----
 
 static int check_ranges(const struct enqueue *enqueue, struct mr_error *err)
@@ -573,8 +617,7 @@ int cmd_enqueue(int argc, char **argv)
     if (first >= 0 && enqueue.shared.help) {
         return command_help(&form, rows);
     }
-    if (first < 0 || check_usage(&enqueue, argc, argv, first, &err) ||
-        (enqueue.file ? enqueue_many : enqueue_one)(&enqueue, &err)) {
+    if (first < 0 || check_usage(&enqueue, argc, argv, first, &err) || run(&enqueue, &err)) {
         return command_fail(&err);
     }
     return command_finish(EXIT_DONE);

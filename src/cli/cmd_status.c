@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/figure.h"
+#include "cli/redis_jobs.h"
 #include "cli/rows.h"
 #include "cli/table.h"
 
@@ -350,6 +351,9 @@ static int print_tenants_json(const struct status *status, struct mr_error *err)
 
 static int run_tenants(struct status *status, const char *queue, struct mr_error *err)
 {
+    if (conn_redis_dsn(status->shared.dsn)) {
+        return redis_jobs_refuse("--tenants", err);
+    }
     int code = ask_tenants(status, queue, err);
 
     if (code == 0) {
@@ -425,6 +429,9 @@ static int ask(struct status *status, const char *queue, struct mr_error *err)
 
 static int run(struct status *status, const char *queue, struct mr_error *err)
 {
+    if (conn_redis_dsn(status->shared.dsn)) {
+        return redis_jobs_status(status->shared.dsn, queue, status->shared.json, err);
+    }
     int code = ask(status, queue, err);
 
     if (code == 0) {

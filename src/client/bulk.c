@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Many jobs at once on PostgreSQL: a chunk is one statement.
+// Many jobs at once: a chunk is one statement, on Redis one script.
 //
 // Jobs that differ in nothing but their args go as a binary jsonb[], which costs the least; with
 // state and blob as two bytea[] beside it. Anything else goes as one array of objects, as
@@ -18,9 +18,14 @@
 #include "client/mr_conn.h"
 #include "client/queue_ops.h"
 #include "client/request.h"
+#include "store/redis_queue.h"
 
-#define CHUNK_DEFAULT 10000
-#define CHUNK_MAX     1000000
+// Jobs in a chunk where the caller does not say, and at most.
+struct chunks {
+    size_t usual, most;
+};
+static const struct chunks chunks_pg = {10000, 1000000};
+static const struct chunks chunks_redis = {REDIS_QUEUE_CHUNK, REDIS_QUEUE_CHUNK_MAX};
 
 // ---- one job as an object ----
 
@@ -321,18 +326,74 @@ static int send_chunk(mr_conn *conn, const struct source *source, size_t from, s
     return code;
 }
 
+// One job of a chunk. Where PostgreSQL is asked for such a job, it counts them from 1.
+static int read_one(const struct source *source, size_t from, size_t at, mr_job_spec *ret,
+                    mr_error *err)
+{
+    int code = source_job(source, from + at, ret, err);
+
+    if (code == 0 && !source->plain && ret->args) {
+        code = check_json("args", ret->args, err);
+    }
+    if (code) {
+        mr_error_prefix(err, "job %zu", from + at);
+        return code;
+    }
+    code = redis_queue_check_job(ret, err);
+    if (code && !source->plain) {
+        mr_error_prefix(err, "job %zu", at + 1);
+    }
+    return code;
+}
+
+// Jobs of a chunk go to one queue: a script of Redis's touches no more.
+static int read_jobs(const struct source *source, size_t from, size_t count, mr_job_spec *jobs,
+                     mr_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        int code = read_one(source, from, i, &jobs[i], err);
+        if (code) {
+            return code;
+        }
+        if (!same_text(jobs[i].queue, jobs[0].queue)) {
+            return mr__conn_needs_pg("a chunk of jobs of several queues", err);
+        }
+    }
+    return 0;
+}
+
+static int send_chunk_redis(mr_conn *conn, const struct source *source, size_t from, size_t count,
+                            int64_t *ret_ids, mr_error *err)
+{
+    mr_job_spec *jobs = calloc(count, sizeof(*jobs));
+
+    if (!jobs) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    int code = read_jobs(source, from, count, jobs, err);
+    if (code == 0) {
+        code = redis_queue_enqueue(mr__conn_redis(conn), jobs, count, ret_ids, err);
+    }
+    free(jobs);
+    return code;
+}
+
 static int send_all(mr_conn *conn, const struct source *source, size_t count, size_t chunk,
                     int64_t *ret_ids, size_t *done, mr_error *err)
 {
-    if (chunk > CHUNK_MAX) {
+    const struct chunks *chunks = mr__conn_redis(conn) ? &chunks_redis : &chunks_pg;
+
+    if (chunk > chunks->most) {
         mr_error_set(err, MR_EUSAGE, "a chunk of %zu jobs is too large", chunk);
-        mr_error_hint(err, "Give at most %d, or 0 for %d.", CHUNK_MAX, CHUNK_DEFAULT);
+        mr_error_hint(err, "Give at most %zu, or 0 for %zu.", chunks->most, chunks->usual);
         return MR_EUSAGE;
     }
-    chunk = chunk ? chunk : CHUNK_DEFAULT;
+    chunk = chunk ? chunk : chunks->usual;
     while (*done < count) {
         size_t next = count - *done < chunk ? count - *done : chunk;
-        int code = send_chunk(conn, source, *done, next, ret_ids ? ret_ids + *done : NULL, err);
+        int64_t *ids = ret_ids ? ret_ids + *done : NULL;
+        int code = (mr__conn_redis(conn) ? send_chunk_redis : send_chunk)(conn, source, *done, next,
+                                                                          ids, err);
         if (code) {
             return code;
         }

@@ -22,6 +22,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "client/conn.h"
+#include "client/mr_conn.h"
 #include "client/mr_outcome.h"
 #include "client/pool.h"
 #include "client/sized.h"
@@ -431,6 +433,9 @@ int mr_worker_new(const mr_worker_options *from, mr_worker **ret, mr_error *err)
     if ((code = sized_read(&options, sizeof(options), from, "MR_WORKER_OPTIONS_INIT", err)) ||
         (code = check_options(&options, err))) {
         return code;
+    }
+    if (conn_redis_dsn(options.dsn)) {
+        return mr__conn_needs_pg("mr_worker_new()", err);
     }
     mr_worker *worker = calloc(1, sizeof(*worker));
     if (!worker) {

@@ -46,12 +46,21 @@ struct queue_ops {
     int (*job)(mr_conn *conn, int64_t id, char **ret, mr_error *err);
     int (*wait)(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
                 char **ret_result, char **ret_failure, mr_error *err);
+    // Dead letters: every backend has them. mr_dead.c has checked the arguments; the queue is
+    // given, limit is 1 to 200, max_jobs and older_than_ms are 0 or more, ret is given.
+    int (*list_dead)(mr_conn *conn, const char *queue, const char *kind, int limit, char **ret,
+                     mr_error *err);
+    int (*replay)(mr_conn *conn, int64_t id, mr_error *err);
+    int (*replay_all)(mr_conn *conn, const char *queue, const char *kind, int max_jobs,
+                      int64_t *ret_done, mr_error *err);
+    int (*purge_dead)(mr_conn *conn, const char *queue, int64_t older_than_ms, int64_t *ret_done,
+                      mr_error *err);
 };
 
 extern const struct queue_ops queue_pg;
 extern const struct queue_ops queue_redis;
 
-// Members of queue_pg that have files of their own: bulk.c, mr_wait.c.
+// Members that have files of their own: bulk.c (both backends), mr_wait.c.
 int bulk_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,
                       size_t chunk, int64_t *ret_ids, size_t *ret_done, mr_error *err);
 int bulk_enqueue_jobs(mr_conn *conn, const mr_job_spec *jobs, size_t count, size_t chunk,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/json.h"
 #include "client/mr_conn.h"
 #include "client/queue_ops.h"
 #include "client/request.h"
@@ -135,16 +137,13 @@ static int heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_
                                int64_t *ret_until_us, int64_t **ret_ids, size_t *ret_count,
                                mr_error *err)
 {
-    if (!ret_ids || !ret_count) {
-        mr_error_set(err, MR_EUSAGE, "no place was given for the cancelled ids");
-        mr_error_hint(err, "Give ret_ids and ret_count, or call mr_heartbeat().");
-        return MR_EUSAGE;
-    }
     AUTO_CALL call;
     mr_reply *reply = NULL;
-    int code = request_heartbeat(&call, lease, extend_ms, err);
 
-    if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
+    call_init(&call, CALL_HEARTBEAT);
+    int code = request_check_cancelled(ret_ids, ret_count, err);
+    if (code || (code = request_heartbeat(&call, lease, extend_ms, err)) ||
+        (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
         return code;
     }
     if (ret_until_us) {
@@ -190,6 +189,84 @@ static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
     return 0;
 }
 
+// ---- dead letters ----
+
+// As list_dead() takes it.
+static int write_filter(struct buf *out, const char *queue, const char *kind, int limit,
+                        mr_error *err)
+{
+    buf_puts(out, "{\"queue\":");
+    json_add_string(out, queue);
+    if (kind) {
+        buf_puts(out, ",\"kind\":");
+        json_add_string(out, kind);
+    }
+    buf_printf(out, ",\"limit\":%d}", limit);
+    return buf_status(out, err);
+}
+
+static int list_dead(mr_conn *conn, const char *queue, const char *kind, int limit, char **ret,
+                     mr_error *err)
+{
+    AUTO_CALL call;
+    AUTO_BUF filter;
+    mr_reply *reply = NULL;
+
+    call_init(&call, CALL_API_LIST_DEAD);
+    buf_init(&filter, CALL_SIZE_MAX);
+    int code = write_filter(&filter, queue, kind, limit, err);
+    if (code) {
+        return code;
+    }
+    call_text(&call, buf_peek(&filter));
+    if ((code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
+        return code;
+    }
+    char *text = PQntuples(reply->result) == 1 ? strdup(PQgetvalue(reply->result, 0, 0)) : NULL;
+    mr_reply_free(reply);
+    if (!text) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    *ret = text;
+    return 0;
+}
+
+static int replay(mr_conn *conn, int64_t id, mr_error *err)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_REPLAY);
+    call_number(&call, id);
+    return ask_number(conn, &call, NULL, err);
+}
+
+static int replay_all(mr_conn *conn, const char *queue, const char *kind, int max_jobs,
+                      int64_t *ret_done, mr_error *err)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_REPLAY_ALL);
+    call_text(&call, queue);
+    call_text(&call, kind);
+    if (max_jobs) {
+        call_number(&call, max_jobs);
+    } else {
+        call_null(&call);
+    }
+    return ask_number(conn, &call, ret_done, err);
+}
+
+static int purge_dead(mr_conn *conn, const char *queue, int64_t older_than_ms, int64_t *ret_done,
+                      mr_error *err)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_PURGE_DEAD);
+    call_text(&call, queue);
+    call_ms(&call, older_than_ms);
+    return ask_number(conn, &call, ret_done, err);
+}
+
 const struct queue_ops queue_pg = {
     .enqueue = enqueue,
     .enqueue_many = bulk_enqueue_many,
@@ -207,4 +284,8 @@ const struct queue_ops queue_pg = {
     .depth = depth,
     .job = job,
     .wait = wait_for_end,
+    .list_dead = list_dead,
+    .replay = replay,
+    .replay_all = replay_all,
+    .purge_dead = purge_dead,
 };

@@ -32,6 +32,13 @@ int request_check_ids(const int64_t *ids, size_t count, mr_error *err)
                                      "Give the ids, or a count of 0 for all open jobs.");
 }
 
+int request_check_cancelled(int64_t **ret_ids, const size_t *ret_count, mr_error *err)
+{
+    return ret_ids && ret_count ? 0
+                                : wrong(err, "no place was given for the cancelled ids",
+                                        "Give ret_ids and ret_count, or call mr_heartbeat().");
+}
+
 int request_check_bytes(const void *data, size_t size, const char *what, mr_error *err)
 {
     if (!data && size > 0) {

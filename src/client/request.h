@@ -23,6 +23,8 @@ int request_read_claim(const mr_claim_options *from, mr_claim_options *ret, mr_e
 // What the functions below check, for backends that make no calls of it.
 int request_check_lease(const char *lease, mr_error *err);
 int request_check_ids(const int64_t *ids, size_t count, mr_error *err);
+// Where mr_heartbeat_cancelled() writes to.
+int request_check_cancelled(int64_t **ret_ids, const size_t *ret_count, mr_error *err);
 int request_check_bytes(const void *data, size_t size, const char *what, mr_error *err);
 int request_check_ms(int64_t ms, const char *what, mr_error *err);
 int request_check_fail(const char *lease, const char *error, int64_t retry_in_ms, const void *state,

@@ -27,6 +27,7 @@
 #define POLL_MAX_MS    60000
 #define READ_SIZE      (64 * 1024)
 #define SHA_SIZE       41
+#define NAME_SIZE      64
 // EVALSHA, the script, the number of keys.
 #define EVAL_WORDS 3
 
@@ -353,18 +354,42 @@ static const struct redis_script *find_script(const char *name, size_t *ret_at)
     return NULL;
 }
 
+// What Redis is given: the text of a script, and before it that of common.lua, where its folder has
+// one. The caller frees it; NULL: out of memory.
+static char *whole_text(const struct redis_script *script)
+{
+    const char *slash = strrchr(script->name, '/');
+    const struct redis_script *common = NULL;
+    char name[NAME_SIZE], *text = NULL;
+    size_t at = 0;
+
+    if (slash) {
+        snprintf(name, sizeof(name), "%.*s/common.lua", (int)(slash - script->name), script->name);
+        common = find_script(name, &at);
+    }
+    return asprintf(&text, "%s%s", common ? (const char *)common->text : "",
+                    (const char *)script->text) < 0
+               ? NULL
+               : text;
+}
+
 // The name that Redis gives to a script depends on nothing but its text: it is asked for once.
 static int load(struct redis_link *link, const struct redis_script *script, char sha[SHA_SIZE],
                 mr_error *err)
 {
-    const char *const argv[] = {"SCRIPT", "LOAD", (const char *)script->text};
     redisReply *reply = NULL;
-    int code = sha[0] ? 0 : redis_link_ask(link, 3, argv, NULL, &reply, err);
 
-    if (code == 0 && reply && reply->type == REDIS_REPLY_STRING) {
+    if (sha[0]) {
+        return 0;
+    }
+    char *text = whole_text(script);
+    const char *const argv[] = {"SCRIPT", "LOAD", text};
+    int code = text ? redis_link_ask(link, 3, argv, NULL, &reply, err) : out_of_memory(err);
+    if (code == 0 && reply->type == REDIS_REPLY_STRING) {
         snprintf(sha, SHA_SIZE, "%s", reply->str);
     }
     freeReplyObject(reply);
+    free(text);
     return code;
 }
 
@@ -386,11 +411,13 @@ static int run(struct redis_link *link, const struct redis_script *script, const
     int code = ask(link, &command, &reply, err);
     if (code == 0 && reply->type == REDIS_REPLY_ERROR && str_starts(reply->str, "NOSCRIPT")) {
         freeReplyObject(reply);
+        char *text = whole_text(script);
         words->argv[0] = "EVAL";
-        words->argv[1] = (const char *)script->text;
+        words->argv[1] = text;
         words->sizes[0] = strlen("EVAL");
-        words->sizes[1] = script->size;
-        code = ask(link, &command, &reply, err);
+        words->sizes[1] = text ? strlen(text) : 0;
+        code = text ? ask(link, &command, &reply, err) : out_of_memory(err);
+        free(text);
     }
     return code ? code : give(link, reply, ret, err);
 }

@@ -33,8 +33,9 @@ void redis_link_free(struct redis_link *link);
 int redis_link_ask(struct redis_link *link, int argc, const char *const *argv, const size_t *sizes,
                    redisReply **ret, struct mr_error *err);
 
-// Runs the script of a file in src/store/lua, such as "rate_limit.lua". argv has `keys` keys, then
-// the arguments.
+// Runs the script of a file in src/store/lua, such as "rate_limit.lua"; one of a folder, such as
+// "queue/claim.lua", with the folder's common.lua before it. argv has `keys` keys, then the
+// arguments.
 int redis_link_eval(struct redis_link *link, const char *script, int keys, int argc,
                     const char *const *argv, const size_t *sizes, redisReply **ret,
                     struct mr_error *err);

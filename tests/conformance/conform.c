@@ -17,7 +17,7 @@
 
 mr_error conform_err;
 
-static const struct word *const tables[] = {toolbox_words, trouble_words};
+static const struct word *const tables[] = {queue_words, toolbox_words, trouble_words};
 static mr_conn *conns[CONNS_MAX + 1]; // from 1
 static int chosen = 1;
 static int line_no = 1;

@@ -28,6 +28,7 @@ struct word {
 };
 
 // Each ends with a row without a name.
+extern const struct word queue_words[];
 extern const struct word toolbox_words[];
 extern const struct word trouble_words[];
 

@@ -59,6 +59,35 @@ cluster_is_up()
     redis cluster info | grep -q '^cluster_state:ok'
 }
 
+@test "jobs on PostgreSQL" {
+    fresh_db
+    prints queue.script queue.expected
+    drop_db
+}
+
+@test "jobs on Redis" {
+    on_redis
+    prints queue.script queue.expected
+}
+
+@test "jobs on a Redis whose keys are laid out for a cluster" {
+    on_redis --cluster-enabled yes
+    redis cluster addslotsrange 0 16383
+    wait_until 20 cluster_is_up
+    prints queue.script queue.expected
+}
+
+@test "the differences of jobs, on PostgreSQL" {
+    fresh_db
+    prints queue_differences.script queue_differences.postgresql
+    drop_db
+}
+
+@test "the differences of jobs, on Redis" {
+    on_redis
+    prints queue_differences.script queue_differences.redis
+}
+
 @test "the differences, on PostgreSQL" {
     fresh_db
     prints differences.script differences.postgresql

@@ -98,7 +98,7 @@ lock_is_there()
 @test "commands that need PostgreSQL say so by their name" {
     on_redis
     local command
-    for command in status top 'job 1' 'wait 1' 'pause q' 'resume q' 'cancel 1' 'queue list' 'retry list' 'cron list' 'capture list' doctor 'work --run true'; do
+    for command in top 'job 1' 'wait 1' 'pause q' 'resume q' 'cancel 1' 'queue list' 'retry list' 'cron list' 'capture list' doctor 'work --run true'; do
         # shellcheck disable=SC2086  # words
         run --separate-stderr -2 "$MR_BIN" $command
         [ "${stderr_lines[0]}" = "millrace: \`millrace ${command%% *}\` needs PostgreSQL; the address is one of Redis" ]
@@ -109,9 +109,9 @@ lock_is_there()
     [ "${stderr_lines[0]}" = 'millrace: PostgreSQL is needed; the address in MILLRACE_DSN is one of Redis' ]
     "$MR_BIN" top --help >/dev/null
     # what is given wins over the environment
-    run --separate-stderr -2 "$MR_BIN" status --dsn=redis://localhost
+    run --separate-stderr -2 "$MR_BIN" top --dsn=redis://localhost
     [[ ${stderr_lines[0]} == *'needs PostgreSQL'* ]]
-    MILLRACE_DSN=redis://localhost run --separate-stderr "$MR_BIN" status --dsn "host=$PGHOST dbname=none"
+    MILLRACE_DSN=redis://localhost run --separate-stderr "$MR_BIN" top --dsn "host=$PGHOST dbname=none"
     [[ $stderr != *'one of Redis'* ]]
 }
 

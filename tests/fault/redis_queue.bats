@@ -1,0 +1,196 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: PostgreSQL
+#
+# Jobs on Redis under consumers that are killed with SIGKILL again and again and stall beyond their leases, while Redis itself is killed
+# and started again: no job is lost, none is completed twice, no completion is accepted under a void lease. And: a stream loses nothing but
+# what was acknowledged.
+
+bats_require_minimum_version 1.5.0
+load ../lib/server
+load ../lib/redis
+
+setup()
+{
+    consumer=$MR_BUILD/tests/fault/redis_consumer
+    conform=$MR_BUILD/tests/conformance/conform
+    cd "$BATS_TEST_TMPDIR" || return
+    redis_new --appendfsync always
+    MILLRACE_DSN=$(redis_address)
+    export MILLRACE_DSN
+    pids=()
+}
+
+teardown()
+{
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    redis_stop
+}
+
+start_consumer()
+{
+    "$consumer" run q "log.$1" >>errors 2>&1 3>&- &
+    pids[$1]=$!
+}
+
+# Nothing is left: neither jobs nor leases nor entries.
+is_empty()
+{
+    [ "$("$MR_BIN" status q --json)" = '{"queues":[{"queue":"q","available":0,"running":0,"scheduled":0,"dead":0}]}' ]
+}
+
+figures()
+{
+    awk -v ids=ids '
+        BEGIN { while ((getline id <ids) > 0) { total++; known[id] = 1 } }
+        { for (i = 2; i <= NF; i++) { seen[$1, $i]++; count[$1]++; if (!($i in known)) strange++ } }
+        END {
+            for (id in known) {
+                twice += seen["done", id] > 1
+                done += seen["done", id] > 0
+                never += !seen["try", id]
+                # not known to be done: a completion was under way whose answer nobody has
+                open += !seen["done", id]
+                lost += !seen["done", id] && seen["try", id] == seen["void", id]
+            }
+            print total, done, twice + 0, never + 0, lost + 0, strange + 0, open + 0, count["void"] + 0
+        }' log.*
+}
+
+@test "3,000 jobs under consumers and a Redis that are killed" {
+    local round kills=0
+    redis hset 'mr:queue:{q}:settings' retry_base_ms 20 retry_cap_ms 200 poison_limit 32000
+    "$consumer" fill q 3000 >ids
+    for round in 0 1 2 3; do start_consumer "$round"; done
+    for round in $(seq 1 24); do
+        sleep 0.1
+        kill -KILL "${pids[round % 4]}" && kills=$((kills + 1))
+        wait "${pids[round % 4]}" 2>/dev/null || true
+        if [ "$round" -eq 12 ]; then
+            redis_kill
+            redis_start --appendfsync always
+        fi
+        start_consumer "$((round % 4))"
+    done
+    wait_until 60 is_empty
+    sleep 0.7 # whoever stalls has woken up by then, and was refused
+    [ ! -s errors ] || { cat errors; false; }
+    read -r total finished twice never lost strange open void <<<"$(figures)"
+    echo "# $kills kills, $total jobs: $finished known to be done, $open with an answer nobody has; $void completions refused" >&3
+    [ "$total" -eq 3000 ]
+    [ "$twice" -eq 0 ]
+    [ "$never" -eq 0 ]
+    [ "$lost" -eq 0 ]
+    [ "$strange" -eq 0 ]
+    [ $((finished + open)) -eq 3000 ]
+    # nothing is left behind
+    [ "$(redis --scan --pattern 'mr:queue:{q}:job:*' | wc -l)" -eq 0 ]
+    [ "$(redis --scan --pattern 'mr:queue:{q}:lease:*' | wc -l)" -eq 0 ]
+    [ "$(redis zcard 'mr:queue:{q}:leases')" -eq 0 ]
+    [ "$(redis xlen 'mr:queue:{q}:lane:50')" -eq 0 ]
+}
+
+# Makes calls of tests/conformance on one connection.
+calls()
+{
+    printf '%s\n' "$@" | "$conform" >said
+}
+
+@test "a stream is as long as what is available or running" {
+    calls 'enqueue_many s k 0 1 2 3 4 5 6' 'claim s 2' 'claim s 2' 'complete L1 J1' 'fail L2 J3 error retry 1h' 'release L2 J4'
+    # J2 is running, J5, J6 and J4 again are available; J1 and J3 were acknowledged
+    [ "$(redis xlen 'mr:queue:{s}:lane:50')" -eq 4 ]
+    [ "$(redis xpending 'mr:queue:{s}:lane:50' workers | head -n 1)" -eq 1 ]
+    [ "$(redis zcard 'mr:queue:{s}:later')" -eq 1 ]
+    local held entry
+    held=$(redis --raw xpending 'mr:queue:{s}:lane:50' workers - + 10 | head -n 1)
+    entry=$(redis --raw xrange 'mr:queue:{s}:lane:50' "$held" "$held" | tail -n 1)
+    [ "$(redis hget "mr:queue:{s}:job:$entry" args)" = 2 ]
+    # its consumer is gone for good: it comes back
+    redis zadd 'mr:queue:{s}:leases' 1 "$(redis --raw zrange 'mr:queue:{s}:leases' 0 0)"
+    calls 'claim s 10'
+    grep -q ' s k 2, attempt 2 of 3' said
+    [ "$(grep -c ' s k ' said)" -eq 4 ]
+    [ "$(redis xlen 'mr:queue:{s}:lane:50')" -eq 4 ]
+}
+
+# As if all leases of a queue had ended.
+end_leases()
+{
+    local lease
+    for lease in $(redis --raw zrange "mr:queue:{$1}:leases" 0 -1); do
+        redis zadd "mr:queue:{$1}:leases" 1 "$lease"
+    done
+}
+
+@test "a job whose worker is lost again and again is a dead letter, while others finish theirs" {
+    local n
+    redis hset 'mr:queue:{p}:settings' retry_base_ms 1 retry_jitter 0 retry_cap_ms nonsense
+    calls 'enqueue k 1 queue p'
+    for n in 1 2 3 4; do
+        calls 'await p 1' 'enqueue k 2 queue p priority 10' 'claim p 1' 'complete L2'
+        grep -q "p k 1, attempt $n of 3" said || { cat said; false; }
+        grep -q '1 completed' said
+        end_leases p
+    done
+    calls 'claim p 1' 'dead p'
+    grep -Fq 'J1 p k 1 poison: its worker was lost 4 times in a row, attempt 4 of 3' said || { cat said; false; }
+    grep -q nothing said
+}
+
+@test "in a stall no job is blamed" {
+    local n
+    redis hset 'mr:queue:{i}:settings' retry_base_ms 1 retry_jitter 0
+    calls 'enqueue k 1 queue i'
+    for n in 1 2 3 4 5 6; do
+        calls 'await i 1'
+        grep -q "i k 1, attempt $n of $((n + 2))" said || { cat said; false; }
+        end_leases i
+    done
+}
+
+@test "a job comes back by the backoff of its queue" {
+    local now due
+    now=$(redis --raw time | head -n 1)
+    calls 'enqueue k 1 queue b' 'claim b 1' 'fail L1 J1 error'
+    due=$(redis --raw zrange 'mr:queue:{b}:later' 0 0 withscores | tail -n 1)
+    [ "$due" -ge $(((now + 2) * 1000)) ]
+    [ "$due" -le $((($(redis --raw time | head -n 1) + 4) * 1000)) ]
+    redis hset 'mr:queue:{b}:settings' retry_base_ms 60000 retry_cap_ms 60000
+    calls 'enqueue k 1 queue b' 'claim b 1' 'fail L1 J1 error'
+    due=$(redis --raw zrange 'mr:queue:{b}:later' -1 -1 withscores | tail -n 1)
+    [ "$due" -ge $(((now + 60) * 1000)) ]
+}
+
+@test "dead letters are bounded by number and by age" {
+    local n lines=()
+    redis hset 'mr:queue:{d}:settings' dead_max 3
+    for n in 1 2 3 4 5; do
+        lines+=("enqueue k $n queue d max_attempts 1" 'claim d 1' "fail L$n J$n error")
+    done
+    calls "${lines[@]}" 'dead d'
+    grep -q '3 dead letters' said
+    [ "$(redis --scan --pattern 'mr:queue:{d}:job:*' | wc -l)" -eq 3 ]
+    redis hset 'mr:queue:{d}:settings' dead_retention_ms 1
+    sleep 0.01
+    calls 'enqueue k 6 queue d max_attempts 1' 'claim d 1' 'fail L1 J1 error' 'dead d'
+    grep -q '1 dead letters' said
+}
+
+@test "names of workers that are gone are forgotten" {
+    calls 'enqueue_many w k 0 1 2' 'claim w 1 worker first' 'complete L1'
+    [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c first)" -eq 1 ]
+    redis hset 'mr:queue:{w}' tidied_ms 0
+    calls 'claim w 1 worker second'
+    # it was seen a moment ago
+    [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c -e first -e second)" -eq 2 ]
+    redis hset 'mr:queue:{w}:settings' consumer_idle_ms 1
+    redis hset 'mr:queue:{w}' tidied_ms 0
+    sleep 0.01
+    calls 'claim w 1 worker third'
+    # the second has a job
+    [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c first)" -eq 0 ]
+    [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c second)" -eq 1 ]
+}
