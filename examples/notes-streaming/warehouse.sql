@@ -163,19 +163,32 @@ as $$
   select 'marts that the stream has not', count(*) from (table expected_marts except all table marts) d
 $$;
 
+-- Health of a queue. What was processed is known as of maintain's last pulse, some seconds ago.
+create function dwh.health(p_queue text)
+returns table (pending bigint, processing bigint, processed_5min bigint, processed_10min bigint, stuck_10min bigint, dead bigint, completed_1h bigint, oldest_seconds double precision)
+language sql
+as $$
+  select s.available, s.running, p.last_5, p.last_10, w.stuck, s.dead, s.completed_1h, s.oldest_seconds
+    from millrace.stats(p_queue) s
+   cross join (select coalesce(sum(w.jobs_running), 0)::bigint as stuck
+                 from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
+   cross join lateral (select coalesce(round(sum(n) filter (where at > now() - interval '5 minutes')), 0)::bigint as last_5, coalesce(round(sum(n)), 0)::bigint as last_10
+                         from (select (p ->> 'at')::timestamptz as at, (p ->> 'completed')::numeric * (h ->> 'step_seconds')::numeric as n
+                                 from millrace.history(p_queue, 10) h cross join lateral jsonb_array_elements(h -> 'points') p) p) p
+$$;
+
 -- Alerts, for whoever is called at night: no row is good news.
 create function dwh.alerts(p_queue text)
 returns table (alert text, value numeric)
 language sql
 as $$
   select a.alert, a.value
-    from millrace.stats(p_queue) s
-   cross join (select coalesce(sum(w.jobs_running), 0) as stuck from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
+    from dwh.health(p_queue) h
    cross join lateral (values
-      ('pending > 100', s.available::numeric, s.available > 100),
-      ('failed > 5 %', round(100.0 * s.dead / greatest(s.completed_1h + s.dead, 1), 1), s.dead > 0.05 * (s.completed_1h + s.dead)),
-      ('oldest pending > 5 min', round(s.oldest_seconds::numeric), s.oldest_seconds > 300),
-      ('stuck > 10', w.stuck, w.stuck > 10),
-      ('nothing processed for 10 min', s.available::numeric, s.available > 0 and s.oldest_seconds > 600)) a(alert, value, is_on)
+      ('pending > 100', h.pending::numeric, h.pending > 100),
+      ('failed > 5 %', round(100.0 * h.dead / greatest(h.completed_1h + h.dead, 1), 1), h.dead > 0.05 * (h.completed_1h + h.dead)),
+      ('oldest pending > 5 min', round(h.oldest_seconds::numeric), h.oldest_seconds > 300),
+      ('stuck > 10', h.stuck_10min::numeric, h.stuck_10min > 10),
+      ('nothing processed for 10 min', h.pending::numeric, h.pending > 0 and h.oldest_seconds > 600 and h.processed_10min = 0)) a(alert, value, is_on)
    where a.is_on
 $$;
