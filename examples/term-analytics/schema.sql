@@ -176,7 +176,7 @@ begin
   perform terms.spent('cascade', cardinality(v_terms), v_began);
 end $$;
 
--- ---- analytics of some terms at a time: a few steps down an index for each, however many events there are ----
+-- ---- analytics of some terms at a time: a few steps down an index for each, however many events there are (offset 0: each price is looked for once) ----
 create function figures(p_terms text[], p_now timestamptz)
 returns table (term_id text, price_change_1h numeric, price_change_24h numeric, price_change_7d numeric, day date, volume_day numeric, holders int)
 language sql stable as $$
@@ -188,7 +188,7 @@ language sql stable as $$
      select (select s.price from terms.share_price_events s where s.term_id = t.term_id order by s.at desc, s.block_number desc, s.log_index desc limit 1) as now,
             (select s.price from terms.share_price_events s where s.term_id = t.term_id and s.at >= p_now - interval '1 hour' order by s.at, s.block_number, s.log_index limit 1) as hour,
             (select s.price from terms.share_price_events s where s.term_id = t.term_id and s.at >= p_now - interval '1 day' order by s.at, s.block_number, s.log_index limit 1) as day,
-            (select s.price from terms.share_price_events s where s.term_id = t.term_id and s.at >= p_now - interval '7 days' order by s.at, s.block_number, s.log_index limit 1) as week) p
+            (select s.price from terms.share_price_events s where s.term_id = t.term_id and s.at >= p_now - interval '7 days' order by s.at, s.block_number, s.log_index limit 1) as week offset 0) p
    where t.term_id = any (p_terms)
    order by t.term_id
 $$;

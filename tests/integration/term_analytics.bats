@@ -77,7 +77,7 @@ for name, service in services.items():
         if source.startswith("."):
             assert os.path.exists(source), source
     command = service.get("command", "")
-    if "serve" in command:
+    if command[:1] == ["serve"]:
         text = "\n".join(line for line in open(command[2]) if not line.startswith("#"))
         for variable in re.findall(r"\$\{(\w+)\}", text):
             assert variable in service["environment"], f"{name}: {variable}"
