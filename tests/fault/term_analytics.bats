@@ -7,7 +7,7 @@
 bats_require_minimum_version 1.5.0
 
 @test "counts in are counts out after each part was killed, by the old path too, and a term is replayed" {
-    TMPDIR=$MR_SCRATCH DURATION=8 RATE=500 KILLS=1 LIMITS=0 run "$MR_ROOT/examples/term-analytics/run" 3>&-
+    TMPDIR=$MR_SCRATCH DURATION=6 RATE=500 KILLS=1 LIMITS=0 run "$MR_ROOT/examples/term-analytics/run" 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok ' <<<"$output")" -eq 23 ]
@@ -19,7 +19,7 @@ bats_require_minimum_version 1.5.0
 
 @test "numbers that are none are refused" {
     local settings
-    for settings in 'DURATION=x' 'DURATION=3' 'RATE=0' 'RATE=-1' 'KILLS=1.5' 'LIMITS=yes'; do
+    for settings in 'DURATION=x' 'DURATION=3' 'DURATION=09' 'RATE=0' 'RATE=-1' 'KILLS=1.5' 'LIMITS=yes'; do
         run env TMPDIR="$MR_SCRATCH" "$settings" "$MR_ROOT/examples/term-analytics/run"
         [ "$status" -eq 2 ] || { echo "$settings: $status $output"; return 1; }
     done

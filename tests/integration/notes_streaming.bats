@@ -16,6 +16,14 @@ bats_require_minimum_version 1.5.0
     [ "${lines[-1]}" = 'all as it should be' ]
 }
 
+@test "numbers that are none are refused" {
+    local settings
+    for settings in 'NOTES_BURST=many' 'NOTES_BURST=10' 'NOTES_SECONDS=0' 'NOTES_RATE=-1' 'NOTES_KILLS=1.5'; do
+        run env "$settings" "$MR_ROOT/examples/notes-streaming/run"
+        [ "$status" -eq 2 ] || { echo "$settings: $status $output"; return 1; }
+    done
+}
+
 @test "the script refuses what is no note" {
     local args
     for args in '' '--note-id 1' '--note-id x --sequence 1' '--note-id 1 --sequence' '--note-id 1;2 --sequence 1' '--note-id 1 --sequence 1 x'; do
