@@ -27,7 +27,7 @@ create table osm.note_comments_text (
 );
 
 -- Notes p_first to p_last, each with as many actions as p_actions, in one transaction: comments by one statement. created_at is the moment of writing, so
--- that the time to the fact can be told.
+-- that the time to the fact can be told. Who imports many says so when they are there.
 create procedure osm.ingest(p_first bigint, p_last bigint, p_actions int = 1)
 language plpgsql
 as $$
@@ -41,4 +41,7 @@ begin
   insert into osm.note_comments (note_id, sequence_action, event, id_user, created_at)
   select n, s, (array['opened', 'commented', 'closed'])[s], (n + s) % 997, clock_timestamp()
     from generate_series(p_first, p_last) n, generate_series(1, p_actions) s;
+  if p_last - p_first >= 500 then
+    perform pg_notify('bulk_import_completed', jsonb_build_object('first', p_first, 'last', p_last)::text);
+  end if;
 end $$;

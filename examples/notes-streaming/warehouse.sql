@@ -26,11 +26,11 @@ create table dwh.facts (
 create table dwh.country_mart (
   country_key int primary key references dwh.dim_country,
   opened bigint not null, closed bigint not null, reopened bigint not null, commented bigint not null
-);
+) with (fillfactor = 50);
 create table dwh.user_mart (
   user_key int primary key references dwh.dim_user,
   opened bigint not null, closed bigint not null, reopened bigint not null, commented bigint not null
-);
+) with (fillfactor = 50);
 
 -- What the facts of some actions are, by the keys of the source. The batch run and the comparison read it, too.
 create view dwh.source_facts as
@@ -43,20 +43,24 @@ select c.note_id, c.sequence_action, c.event as action, c.created_at as action_a
  where c.event in ('opened', 'closed', 'reopened', 'commented');
 
 -- Loads the facts of some actions and returns how many are new. Rows that several sessions write are written in one order, so that they do not wait in a
--- circle; datamarts count only what is new, so that a repeated event counts once.
+-- circle; datamarts count only what is new, so that a repeated event counts once. They come last: everybody wants their rows, and whoever has them
+-- keeps the others waiting until the commit.
+create type dwh.loaded_fact as (action text, user_key int, country_key int);
 create function dwh.load(p_notes bigint[], p_sequences int[])
 returns bigint
 language plpgsql
 as $$
 declare
   v_loading dwh.source_facts[];
-  v_new     bigint;
+  v_new     dwh.loaded_fact[];
 begin
-  v_loading := array(select s
+  -- Each key by the indexes (offset 0), whatever is known of tables that are being filled.
+  v_loading := array(select s.f
                        from (select distinct k.note_id, k.sequence_action from unnest(p_notes, p_sequences) k(note_id, sequence_action)) k
-                       join dwh.source_facts s on s.note_id = k.note_id and s.sequence_action = k.sequence_action);
+                      cross join lateral (select f from dwh.source_facts f where f.note_id = k.note_id and f.sequence_action = k.sequence_action offset 0) s);
   insert into dwh.dim_date select distinct to_char(d.at, 'YYYYMMDD')::int, d.at::date
-    from unnest(v_loading) l cross join lateral (values (l.action_at), (l.opened_at)) d(at) order by 1 on conflict do nothing;
+    from unnest(v_loading) l cross join lateral (values (l.action_at), (l.opened_at)) d(at)
+   where not exists (select from dwh.dim_date x where x.date_key = to_char(d.at, 'YYYYMMDD')::int) order by 1 on conflict do nothing;
   insert into dwh.dim_user (id_user) select distinct l.id_user from unnest(v_loading) l
    where l.id_user is not null and not exists (select from dwh.dim_user u where u.id_user = l.id_user) order by 1 on conflict do nothing;
   insert into dwh.dim_country (id_country) select distinct l.id_country from unnest(v_loading) l
@@ -78,27 +82,25 @@ begin
            has_url = excluded.has_url,
            has_mention = excluded.has_mention
      where (facts.comment_length, facts.has_url, facts.has_mention) is distinct from (excluded.comment_length, excluded.has_url, excluded.has_mention)
-    returning action, user_key, country_key, xmax = 0 as is_new),
-  country as (
-    insert into dwh.country_mart
-    select f.country_key, count(*) filter (where f.action = 'opened'), count(*) filter (where f.action = 'closed'), count(*) filter (where f.action = 'reopened'),
-           count(*) filter (where f.action = 'commented')
-      from fact f where f.is_new group by 1 order by 1
-        on conflict (country_key) do update
-       set opened = country_mart.opened + excluded.opened, closed = country_mart.closed + excluded.closed, reopened = country_mart.reopened + excluded.reopened,
-           commented = country_mart.commented + excluded.commented),
-  users as (
-    insert into dwh.user_mart
-    select f.user_key, count(*) filter (where f.action = 'opened'), count(*) filter (where f.action = 'closed'), count(*) filter (where f.action = 'reopened'),
-           count(*) filter (where f.action = 'commented')
-      from fact f where f.is_new and f.user_key is not null group by 1 order by 1
-        on conflict (user_key) do update
-       set opened = user_mart.opened + excluded.opened, closed = user_mart.closed + excluded.closed, reopened = user_mart.reopened + excluded.reopened,
-           commented = user_mart.commented + excluded.commented)
-  select count(*) filter (where f.is_new)
+    returning action, user_key, country_key, xmax = 0 as is_new)
+  select coalesce(array_agg(row(f.action, f.user_key, f.country_key)::dwh.loaded_fact) filter (where f.is_new), '{}')
     into v_new
     from fact f;
-  return v_new;
+  insert into dwh.country_mart
+  select f.country_key, count(*) filter (where f.action = 'opened'), count(*) filter (where f.action = 'closed'), count(*) filter (where f.action = 'reopened'),
+         count(*) filter (where f.action = 'commented')
+    from unnest(v_new) f group by 1 order by 1
+      on conflict (country_key) do update
+     set opened = country_mart.opened + excluded.opened, closed = country_mart.closed + excluded.closed, reopened = country_mart.reopened + excluded.reopened,
+         commented = country_mart.commented + excluded.commented;
+  insert into dwh.user_mart
+  select f.user_key, count(*) filter (where f.action = 'opened'), count(*) filter (where f.action = 'closed'), count(*) filter (where f.action = 'reopened'),
+         count(*) filter (where f.action = 'commented')
+    from unnest(v_new) f where f.user_key is not null group by 1 order by 1
+      on conflict (user_key) do update
+     set opened = user_mart.opened + excluded.opened, closed = user_mart.closed + excluded.closed, reopened = user_mart.reopened + excluded.reopened,
+         commented = user_mart.commented + excluded.commented;
+  return cardinality(v_new);
 end $$;
 
 -- The processors. One event, and a whole claim at once.
@@ -163,19 +165,32 @@ as $$
   select 'marts that the stream has not', count(*) from (table expected_marts except all table marts) d
 $$;
 
+-- Health of a queue. What was processed is known as of maintain's last pulse, some seconds ago.
+create function dwh.health(p_queue text)
+returns table (pending bigint, processing bigint, processed_5min bigint, processed_10min bigint, stuck_10min bigint, dead bigint, completed_1h bigint, oldest_seconds double precision)
+language sql
+as $$
+  select s.available, s.running, p.last_5, p.last_10, w.stuck, s.dead, s.completed_1h, s.oldest_seconds
+    from millrace.stats(p_queue) s
+   cross join (select coalesce(sum(w.jobs_running), 0)::bigint as stuck
+                 from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
+   cross join lateral (select coalesce(round(sum(n) filter (where at > now() - interval '5 minutes')), 0)::bigint as last_5, coalesce(round(sum(n)), 0)::bigint as last_10
+                         from (select (p ->> 'at')::timestamptz as at, (p ->> 'completed')::numeric * (h ->> 'step_seconds')::numeric as n
+                                 from millrace.history(p_queue, 10) h cross join lateral jsonb_array_elements(h -> 'points') p) p) p
+$$;
+
 -- Alerts, for whoever is called at night: no row is good news.
 create function dwh.alerts(p_queue text)
 returns table (alert text, value numeric)
 language sql
 as $$
   select a.alert, a.value
-    from millrace.stats(p_queue) s
-   cross join (select coalesce(sum(w.jobs_running), 0) as stuck from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
+    from dwh.health(p_queue) h
    cross join lateral (values
-      ('pending > 100', s.available::numeric, s.available > 100),
-      ('failed > 5 %', round(100.0 * s.dead / greatest(s.completed_1h + s.dead, 1), 1), s.dead > 0.05 * (s.completed_1h + s.dead)),
-      ('oldest pending > 5 min', round(s.oldest_seconds::numeric), s.oldest_seconds > 300),
-      ('stuck > 10', w.stuck, w.stuck > 10),
-      ('nothing processed for 10 min', s.available::numeric, s.available > 0 and s.oldest_seconds > 600)) a(alert, value, is_on)
+      ('pending > 100', h.pending::numeric, h.pending > 100),
+      ('failed > 5 %', round(100.0 * h.dead / greatest(h.completed_1h + h.dead, 1), 1), h.dead > 0.05 * (h.completed_1h + h.dead)),
+      ('oldest pending > 5 min', round(h.oldest_seconds::numeric), h.oldest_seconds > 300),
+      ('stuck > 10', h.stuck_10min::numeric, h.stuck_10min > 10),
+      ('nothing processed for 10 min', h.pending::numeric, h.pending > 0 and h.oldest_seconds > 600 and h.processed_10min = 0)) a(alert, value, is_on)
    where a.is_on
 $$;

@@ -22,7 +22,8 @@ as $$
 begin
   return query
     select q.queue_name, l.depth + c.aside, l.jobs, c.scheduled, c.retrying, c.dead, e.completed, e.failed,
-           date_part('epoch', p_now - least(l.oldest_at, c.oldest_at)),
+           -- a job that came after p_now was read is not from the future; without jobs there is no age
+           case when coalesce(l.oldest_at, c.oldest_at) is not null then greatest(date_part('epoch', p_now - least(l.oldest_at, c.oldest_at)), 0) end,
            (l.wait_total - coalesce(h.wait_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
            (l.run_total - coalesce(h.run_total, 0)) / 1e6::double precision / nullif(e.completed + e.failed, 0),
            l.claims, l.fresh_total, l.done_total, l.failed_total, l.retried_total, l.dead_total, l.rescued_total, l.cancelled_total

@@ -11,9 +11,17 @@ bats_require_minimum_version 1.5.0
     echo "$output"
     [ "$status" -eq 0 ]
     proved=$(grep -c '^ok  ' <<<"$output")
-    [ "$proved" -eq 14 ]
+    [ "$proved" -eq 16 ]
     [ "$(grep -c 'seconds from insert to fact' <<<"$output")" -eq 2 ]
     [ "${lines[-1]}" = 'all as it should be' ]
+}
+
+@test "numbers that are none are refused" {
+    local settings
+    for settings in 'NOTES_BURST=many' 'NOTES_BURST=10' 'NOTES_SECONDS=0' 'NOTES_RATE=-1' 'NOTES_KILLS=1.5'; do
+        run env "$settings" "$MR_ROOT/examples/notes-streaming/run"
+        [ "$status" -eq 2 ] || { echo "$settings: $status $output"; return 1; }
+    done
 }
 
 @test "the script refuses what is no note" {

@@ -80,6 +80,7 @@ select millrace.complete_at(t.at('111 s'), t.lease('st'), null, null)
 \gset
 select is((select (s.available, s.running, s.completed_1h, s.failed_1h, s.oldest_seconds, round(s.avg_wait_seconds_1h::numeric, 3), round(s.avg_run_seconds_1h::numeric, 3))::text from t.stat(t.at('120 s'), 'st') s),
           (3, 0, 2, 2, 20, 1.500, 3.750)::text, 'and after it: six jobs waited 1 s each, five ran 1 s and one 10 s, over four that ended');
+select is((select s.oldest_seconds from t.stat(t.at('99 s'), 'st') s), 0::float8, 'a job that came after the clock was read has no age, not less than none');
 select is((select count(*) from millrace.stats()), (select count(*) from millrace.queue), 'stats without a queue: a row for each');
 select is((select array_agg(s.queue) from millrace.stats() s), (select array_agg(q.queue_name order by q.queue_name) from millrace.queue q), 'in order');
 select is((select (s.available, s.oldest_seconds, s.avg_wait_seconds_1h, s.completed_1h)::text from t.stat(t.at('120 s'), 'st2') s), (0, null::float8, null::float8, 0)::text, 'an idle queue has no oldest');
