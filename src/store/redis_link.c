@@ -317,11 +317,14 @@ static int ask(struct redis_link *link, const struct command *command, redisRepl
     }
 }
 
-static int give(const struct redis_link *link, redisReply *reply, redisReply **ret, mr_error *err)
+static int give(struct redis_link *link, redisReply *reply, redisReply **ret, mr_error *err)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
         int code = redis_error_set(reply->str, link->place, err);
         freeReplyObject(reply);
+        if (code == MR_EREADONLY) {
+            hang_up(link); // behind its address another server may be the master by now
+        }
         return code;
     }
     *ret = reply;

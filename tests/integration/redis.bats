@@ -126,23 +126,49 @@ lock_is_there()
     [[ ${stderr_lines[1]} == 'hint: Is Redis running there'* ]]
 }
 
-@test "Redis is restarted: an idle connection is made again" {
-    on_redis
-    declare -f wait_until redis redis_answers >weather
-    cat >>weather <<'END'
-kill -TERM "$(cat pid)"
-wait_until 20 test ! -e "$redis_dir/socket"
-redis-server --port 0 --unixsocket "$redis_dir/socket" --dir "$redis_dir" --save '' --appendonly yes --daemonize yes --pidfile "$redis_dir/pid" --logfile "$redis_dir/log" >/dev/null
-END
-    echo "$redis_pid" >pid
-    export redis_dir
-    [ "$(calls 'cache_set k 1 1h' "rate_limit r 2 1h" "shell 'bash weather 3>&-'" 'cache_get k' 'rate_limit r 2 1h')" = "$(printf '%s\n' \
-        ok 'allowed, 1 left, resets within the period' 1 'allowed, 0 left, resets within the period')" ]
+# A script `weather` that ends Redis and starts it again, with other arguments, until it says something: also that it is loading.
+make_weather()
+{
+    {
+        declare -f wait_until
+        printf '%s\n' "redis_dir=$redis_dir" "kill -TERM $redis_pid" 'wait_until 20 test ! -e "$redis_dir/socket"'
+        printf 'redis-server --port 0 --unixsocket "$redis_dir/socket" --dir "$redis_dir" --save "" --appendonly yes --daemonize yes'
+        printf ' --pidfile "$redis_dir/pid" --logfile "$redis_dir/log" %s >/dev/null\n' "$*"
+        printf '%s\n' 'says() { redis-cli -s "$redis_dir/socket" ping 2>&1 | grep -E "^(PONG|LOADING)"; }' 'wait_until 20 says'
+    } >weather
+}
+
+# Ends the Redis that the weather left: it is no child of ours.
+end_weather()
+{
     wait_until 20 test -s "$redis_dir/pid"
-    redis_pid=$(cat "$redis_dir/pid")
-    kill -TERM "$redis_pid"
+    kill -TERM "$(cat "$redis_dir/pid")"
     wait_until 20 test ! -e "$redis_dir/socket"
     redis_pid=
+}
+
+@test "Redis is restarted: an idle connection is made again" {
+    on_redis
+    make_weather
+    [ "$(calls 'cache_set k 1 1h' 'rate_limit r 2 1h' "shell 'bash weather 3>&-'" 'cache_get k' 'rate_limit r 2 1h')" = "$(printf '%s\n' \
+        ok 'allowed, 1 left, resets within the period' 1 'allowed, 0 left, resets within the period')" ]
+    end_weather
+}
+
+@test "Redis still loads its data: a call waits for it" {
+    on_redis
+    # 400 keys in the part that is loaded slowly
+    seq 1 400 | sed 's/.*/SET filler:& 1/' | redis >/dev/null
+    redis bgrewriteaof
+    wait_until 20 rewritten
+    make_weather --key-load-delay 4000 --loading-process-events-interval-bytes 1024
+    [ "$(calls 'cache_set k 1 1h' "shell 'bash weather 3>&-'" 'cache_get k')" = $'ok\n1' ]
+    end_weather
+}
+
+rewritten()
+{
+    redis info persistence | tr -d '\r' | grep -qx 'aof_rewrite_in_progress:0' && redis info persistence | tr -d '\r' | grep -qx 'aof_rewrite_scheduled:0'
 }
 
 @test "a connection that was closed is made again; a Redis that dies under a call is a transient failure" {
@@ -201,8 +227,10 @@ END
     [ "${lines[6]}" = ok ]
     [ "${lines[7]}" = 2 ]
     redis replicaof 127.0.0.1 1
-    run calls 'cache_set k 3 1h'
+    # and it becomes the master again
+    run calls 'cache_set k 3 1h' "shell 'redis-cli -s $redis_dir/socket replicaof no one >/dev/null'" 'cache_set k 3 1h'
     [[ ${lines[0]} == 'MR_EREADONLY (config): Redis at '*READONLY* ]]
+    [ "${lines[1]}" = ok ]
 }
 
 @test "scripts that Redis has forgotten are sent again" {
