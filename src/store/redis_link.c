@@ -385,7 +385,7 @@ static int load(struct redis_link *link, const struct redis_script *script, char
     char *text = whole_text(script);
     const char *const argv[] = {"SCRIPT", "LOAD", text};
     int code = text ? redis_link_ask(link, 3, argv, NULL, &reply, err) : out_of_memory(err);
-    if (code == 0 && reply->type == REDIS_REPLY_STRING) {
+    if (code == 0 && reply && reply->type == REDIS_REPLY_STRING) {
         snprintf(sha, SHA_SIZE, "%s", reply->str);
     }
     freeReplyObject(reply);

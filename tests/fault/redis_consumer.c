@@ -23,7 +23,9 @@ enum {
     STALL_MS = 600,
     IDLE_MS = 5,
     FILL_CHUNK = 500,
-    LINE_SIZE = 4096
+    LINE_SIZE = 4096,
+    OPENINGS = 300,
+    OPEN_MS = 100
 };
 
 static mr_error err;
@@ -34,11 +36,17 @@ static void die(const char *what)
     exit(1);
 }
 
+// Redis may be gone for a moment.
 static mr_conn *open_conn(void)
 {
     mr_conn *conn = NULL;
+    int code = MR_ECONNECT;
 
-    if (mr_conn_open(NULL, &conn, &err)) {
+    for (int i = 0; code == MR_ECONNECT && i < OPENINGS; i++) {
+        poll(NULL, 0, i ? OPEN_MS : 0);
+        code = mr_conn_open(NULL, &conn, &err);
+    }
+    if (code) {
         die("open");
     }
     return conn;

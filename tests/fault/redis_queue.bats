@@ -180,7 +180,7 @@ end_leases()
 }
 
 @test "names of workers that are gone are forgotten" {
-    calls 'enqueue_many w k 0 1 2' 'claim w 1 worker first' 'complete L1'
+    calls 'enqueue_many w k 0 1 2 3' 'claim w 1 worker first' 'complete L1'
     [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c first)" -eq 1 ]
     redis hset 'mr:queue:{w}' tidied_ms 0
     calls 'claim w 1 worker second'

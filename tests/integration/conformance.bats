@@ -46,12 +46,17 @@ on_redis()
 }
 
 @test "the toolbox on a Redis whose keys are laid out for a cluster" {
-    # a cluster refuses a call whose keys lie in different slots, also where one node has all of them
+    on_cluster
+    prints toolbox.script toolbox.expected
+}
+
+# A cluster refuses a call whose keys lie in different slots, also where one node has all of them.
+on_cluster()
+{
     redis_new_tcp --cluster-enabled yes
     export MILLRACE_DSN=redis://127.0.0.1:$redis_port
     redis cluster addslotsrange 0 16383
     wait_until 20 cluster_is_up
-    prints toolbox.script toolbox.expected
 }
 
 cluster_is_up()
@@ -71,9 +76,7 @@ cluster_is_up()
 }
 
 @test "jobs on a Redis whose keys are laid out for a cluster" {
-    on_redis --cluster-enabled yes
-    redis cluster addslotsrange 0 16383
-    wait_until 20 cluster_is_up
+    on_cluster
     prints queue.script queue.expected
 }
 
@@ -103,7 +106,7 @@ cluster_is_up()
     local cases
     cases=$(cat "$scripts"/*.script | grep -c '^case ')
     echo "$cases cases" >&3
-    [ "$cases" -ge 60 ]
+    [ "$cases" -ge 140 ]
     # each word of the program is used by a script
     grep -hoE '^    \{"[a-z_]+"' "$scripts"/*_words.c | tr -d ' {"' | grep -vxE 'shell|lock_in_turn' | while read -r word; do
         grep -qE "^$word( |\$)" "$scripts"/*.script || { echo "no script uses $word"; exit 1; }

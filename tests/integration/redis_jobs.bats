@@ -22,7 +22,7 @@ teardown()
 
 on_redis()
 {
-    redis_new "$@"
+    redis_new
     MILLRACE_DSN=$(redis_address)
     export MILLRACE_DSN
 }
@@ -169,7 +169,8 @@ drained()
 }
 
 @test "all keys of a queue are in one slot, whatever it is called" {
-    on_redis --cluster-enabled yes
+    redis_new_tcp --cluster-enabled yes
+    export MILLRACE_DSN=redis://127.0.0.1:$redis_port
     redis cluster addslotsrange 0 16383
     wait_until 20 cluster_is_up
     local name key slot slots

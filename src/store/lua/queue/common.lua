@@ -62,10 +62,13 @@ end
 
 -- ---- where jobs wait ----
 
+local known = {} -- lanes that this call has seen to be there
+
 local function append(id, priority)
-  if redis.call('ZADD', queue .. ':lanes', priority, priority) == 1 then
+  if not known[priority] and redis.call('ZADD', queue .. ':lanes', priority, priority) == 1 then
     redis.pcall('XGROUP', 'CREATE', lane_key(priority), group, '0', 'MKSTREAM') -- it may be there
   end
+  known[priority] = true
   redis.call('XADD', lane_key(priority), '*', 'id', id)
 end
 
