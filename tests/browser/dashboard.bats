@@ -9,6 +9,9 @@ load ../lib/daemon
 load ../lib/api
 load lib/browser
 
+setup_file() { start_browser; }
+teardown_file() { stop_browser; }
+
 setup()
 {
     need_browser

@@ -79,12 +79,12 @@ await visit(async ({ page, go }) => {
 
 // An answer that nobody waits for any more is cut off, and what comes late changes nothing.
 await visit(async ({ page, go, row }) => {
-    await page.route("**/api/v1/jobs?*", async (route) => {
-        await new Promise((resolve) => setTimeout(resolve, 1500));
-        await route.continue().catch(() => {});
-    });
     const asked = page.waitForRequest("**/api/v1/jobs?*");
     const left = page.waitForEvent("requestfailed", (request) => request.url().includes("queue=mail"));
+    await page.route("**/api/v1/jobs?*queue=mail*", async (route) => {
+        await left;
+        await route.continue().catch(() => {});
+    });
     await go("#/jobs?queue=mail");
     await asked;
     await go("#/jobs?queue=pay");

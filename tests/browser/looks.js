@@ -21,7 +21,7 @@ async function settle({ page, go }, fragment)
         await page.getByRole("button", { name: "New schedule" }).click();
         await until(async () => await page.getByLabel("Next times").locator("li").count() === 5, "the form");
     }
-    await page.waitForTimeout(300);
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))));
     // the heading is first, whatever page was there before
     const top = await page.locator("main h1").first().boundingBox();
     const pager = page.locator("main .pager");

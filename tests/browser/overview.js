@@ -27,7 +27,7 @@ await visit(async ({ page, see, row, tile, shot, press }) => {
         await press(range);
         assert.equal(await page.getByRole("button", { name: range, exact: true }).getAttribute("aria-pressed"), "true");
     }
-    await page.waitForTimeout(3000);
+    await until(async () => /available [0-9]/.test(await page.getByRole("img", { name: /^Depth: now/ }).getAttribute("aria-label")), "live charts");
     await shot("overview");
     await page.getByRole("link", { name: "mail" }).first().click();
     await page.getByRole("heading", { name: "Queues / mail" }).waitFor();

@@ -99,7 +99,6 @@ await visit(async ({ page, go, see, press, row, shot }) => {
         await page.locator("summary").getByText(/checks are ok/).click();
         await page.getByRole("table", { name: "What is ok" }).getByRole("row").nth(1).waitFor();
     }
-    await page.waitForTimeout(1000);
     await shot("system");
     await go("#/nowhere");
     await see("No such page");

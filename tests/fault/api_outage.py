@@ -15,6 +15,7 @@ port = int(url.rsplit(":", 1)[1])
 HEAD = {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
 lock, over = threading.Lock(), threading.Event()
 told, maybe, wrong, seen = [], set(), [], {}
+KINDS = ("enqueue", "claim", "look")
 
 
 def note(kind, status):
@@ -77,15 +78,29 @@ def look(n):
         time.sleep(0.02)
 
 
+def happens(good):
+    """Waits until each kind of request was answered once more, or refused; a minute without is an error."""
+    def counts():
+        with lock:
+            return [sum(n for (kind, status), n in seen.items() if kind == k and (status < 300) == good) for k in KINDS]
+    before, deadline = counts(), time.monotonic() + 60
+    while not all(now > was for now, was in zip(counts(), before)):
+        if time.monotonic() > deadline:
+            wrong.append(f"{'answered' if good else 'refused'} were, of {KINDS}: {before}, a minute later {counts()}")
+            return
+        time.sleep(0.02)
+
+
 threads = [threading.Thread(target=f, args=(n,)) for f, count in ((enqueue, 6), (stream, 2), (wait_for_jobs, 4), (look, 2)) for n in range(count)]
 for thread in threads:
     thread.start()
 for _ in range(2):
-    time.sleep(2)
+    happens(True)
+    time.sleep(1)  # the crash comes in the middle of work, of streams too
     subprocess.run([pgserver, "crash", folder], check=True)
-    time.sleep(0.5)
+    happens(False)
     subprocess.run([pgserver, "restart", folder], check=True)
-time.sleep(3)
+happens(True)
 over.set()
 for thread in threads:
     thread.join()
@@ -97,7 +112,7 @@ if set(told) - set(rows):
 if set(rows) - maybe:
     wrong.append("jobs that nobody sent")
 print({f"{kind} {status}": count for (kind, status), count in sorted(seen.items())}, len(told), "told", len(rows), "there")
-for kind in ("enqueue", "claim", "look"):
+for kind in KINDS:
     if not any(k == kind and s == 503 for k, s in seen) or not any(k == kind and s < 300 for k, s in seen):
         wrong.append(f"{kind}: was not both answered and refused: nothing was tested")
 if wrong:

@@ -53,6 +53,17 @@ kill_bridge()
     wait "$(pid_of "$1")" 2>/dev/null || true
 }
 
+more_than()
+{
+    [ "$(sql 'select count(*) from effect')" -gt "$1" ]
+}
+
+# Until some batches more have had their effect.
+goes_on()
+{
+    wait_until 60 more_than "$(($(sql 'select count(*) from effect') + 500))"
+}
+
 all_in()
 {
     [ "$(sql 'select count(distinct n) from effect')" -eq "$1" ] && [ "$(redis xpending s millrace | head -1)" = 0 ]
@@ -86,14 +97,14 @@ exactly_once()
 }
 
 @test "the database crashes in the middle of batches" {
-    private_server pg -o fsync=off
+    private_server pg
     "$MR_BIN" migrate >/dev/null
     make_effect
     redis_new
     start_bridge one
     feed 10000
     for _ in 1 2 3; do
-        sleep 0.5
+        goes_on
         "$MR_ROOT/tools/pgserver" crash "$MR_SERVER"
         "$MR_ROOT/tools/pgserver" start "$MR_SERVER"
         sql 'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $$client backend$$'
@@ -110,7 +121,7 @@ exactly_once()
     start_bridge one
     feed 10000
     for _ in 1 2 3; do
-        sleep 0.5
+        goes_on
         redis_kill
         redis_start --appendfsync always
     done

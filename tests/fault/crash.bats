@@ -8,7 +8,7 @@ load ../lib/server
 
 setup()
 {
-    private_server crash -o max_connections=60 -o shared_buffers=64MB -o checkpoint_timeout=30s
+    private_server crash -o fsync=on -o max_connections=60 -o shared_buffers=64MB -o checkpoint_timeout=30s
     "$MR_BIN" migrate >/dev/null
 }
 teardown() { remove_private_server; }

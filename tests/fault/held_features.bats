@@ -49,11 +49,6 @@ teardown()
     drop_db
 }
 
-snapshot_held()
-{
-    [ "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep' and datname = current_database()")" -gt 0 ]
-}
-
 # rounds JOB N...: in one session, because a session has a part of its own to begin with.
 rounds()
 {
@@ -70,12 +65,10 @@ held()
 {
     local read before after
     sql "select millrace.set_queue('q', '$1')" >/dev/null
-    psql -XAtq -c 'begin isolation level repeatable read' -c 'select count(*) from millrace.queue' -c 'select pg_sleep(300)' >/dev/null 2>&1 3>&- &
-    holder=$!
-    wait_until 10 snapshot_held
+    hold_snapshot
     mapfile -t read < <(rounds "$2" 20 21 1000 22)
     before=${read[1]} after=${read[3]}
-    echo "# $1 $2: a job's life read $before pages, and $after after 1,000 others" >&3
+    show "$1 $2: a job's life read $before pages, and $after after 1,000 others"
     [ "$(sql "select completed_1h >= 1000 from millrace.maintain(), millrace.stats('q') limit 1")" = t ]
     [ "$after" -le $((before + before / 4 + 20 + ${3:-0})) ]
 }

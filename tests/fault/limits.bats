@@ -7,6 +7,7 @@
 
 load ../lib/server
 load ../lib/workers
+python= # set by need_psycopg2
 
 setup()
 {
@@ -29,21 +30,6 @@ limited()
 all_done()
 {
     [ "$(sql "select available + running + scheduled + retrying from millrace.stats('limited')")" -eq 0 ]
-}
-
-# Debian's module is for Debian's interpreter, which need not be the first one.
-need_psycopg2()
-{
-    for python in python3 /usr/bin/python3; do
-        ! "$python" -c 'import psycopg2' 2>/dev/null || return 0
-    done
-    skip 'psycopg2 is not installed: tools/deps test'
-}
-
-# Prints the figures behind the test's name.
-show()
-{
-    echo "# $*" >&3
 }
 
 @test "concurrency: sixteen claimers, killed at random, never run more than five jobs" {

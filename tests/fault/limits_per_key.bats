@@ -7,6 +7,7 @@
 
 load ../lib/server
 load ../lib/workers
+python= # set by need_psycopg2
 
 setup()
 {
@@ -25,21 +26,6 @@ limited()
     sql "select millrace.set_queue('limited', '$1')"
     sql "select count(*) from millrace.enqueue_jobs((select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'limited', '$2', s.name,
             'args', jsonb_build_object('of', s.name))) from (select 'of' || floor(100 * power(random(), 2)) as name from generate_series(1, $3)) s))"
-}
-
-# Debian's module is for Debian's interpreter, which need not be the first one.
-need_psycopg2()
-{
-    for python in python3 /usr/bin/python3; do
-        ! "$python" -c 'import psycopg2' 2>/dev/null || return 0
-    done
-    skip 'psycopg2 is not installed: tools/deps test'
-}
-
-# Prints the figures behind the test's name.
-show()
-{
-    echo "# $*" >&3
 }
 
 all_done()
@@ -105,11 +91,6 @@ SQL
     psql -XAtq -c "call rounds($1)" 2>&1 | sed -n 's/.*read \([0-9]*\) buffers.*/\1/p'
 }
 
-snapshot_held()
-{
-    [ "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep'")" -gt 0 ]
-}
-
 @test "what a claim reads does not grow while a line is worked off beside a held snapshot" {
     local before after holder
     sql "select millrace.set_queue('limited', '{\"concurrency_per_key\": 2}')"
@@ -117,9 +98,7 @@ snapshot_held()
     sql "create unlogged table taken (lease text) with (autovacuum_enabled = off)"
     sql "select count(*) from millrace.claim('limited', max_jobs => 100, lease_for => '1 ms')"
     sql "select count(*) from millrace.claim('limited', max_jobs => 100, lease_for => '1 ms')"
-    psql -XAtq -c "begin isolation level repeatable read" -c "select count(*) from millrace.queue" -c "select pg_sleep(300)" >/dev/null 2>&1 3>&- &
-    holder=$!
-    wait_until 10 snapshot_held
+    hold_snapshot
     before=$(claims_read 20)
     claims_read 1000 >/dev/null
     after=$(claims_read 20)

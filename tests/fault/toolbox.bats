@@ -23,12 +23,6 @@ teardown()
     drop_db
 }
 
-# Prints the figures behind the test's name.
-show()
-{
-    echo "# $*" >&3
-}
-
 # client N: a script of many rounds, in a session of its own.
 client()
 {
@@ -46,14 +40,15 @@ rounds()
     done >"$BATS_TEST_TMPDIR/rounds"
 }
 
-# Kills one of eight clients at random every tenth of a second, and starts it again.
+# killing SQL: kills one of eight clients at random every tenth of a second, and starts it again, until the query says that enough was seen.
 killing()
 {
-    local i end=$((SECONDS + seconds))
+    local i end=$((SECONDS + seconds)) last=$((SECONDS + seconds + 60))
     kills=0
     for i in 0 1 2 3 4 5 6 7; do client "$i"; done
-    while ((SECONDS < end)); do
-        sleep 0.1
+    until ((SECONDS >= end)) && [ "$(sql "$1")" = t ]; do
+        ((SECONDS < last)) || { echo "a minute more was not enough: $1"; return 1; }
+        sleep 0.1 # the time in which they work
         i=$((RANDOM % 8))
         ! kill -KILL "${clients[i]}" 2>/dev/null || kills=$((kills + 1))
         wait "${clients[i]}" 2>/dev/null || true
@@ -77,7 +72,7 @@ alone()
 insert into let select r.allowed, 'one' from millrace.rate_limit('one', 50, '1 second') r;
 insert into let select r.allowed, 'two' from millrace.rate_limit('two', 50, '1 second', 7) r;
 SQL
-    killing
+    killing 'select true'
     show "$(sql "select string_agg(format('%s: %s of %s calls allowed, %s spent in %s s', key, n, calls, spent, took), '; ' order by key)
                    from (select l.key, count(*) filter (where l.allowed) as n, count(*) as calls from let l group by l.key) l
                    join (select s.key_id, sum(s.spent_n) as spent, round(extract(epoch from max(s.spent_at) - min(s.spent_at))::numeric, 1) as took from millrace.spent_hour s group by s.key_id) s
@@ -102,10 +97,9 @@ select pg_sleep(0.003);
 commit;
 select millrace.unlock('the lock');
 SQL
-    killing
+    killing 'select count(*) > 100 and count(distinct who) = 8 from took'
     show "$(sql 'select count(*) from took') holders, $kills killed"
     [ "$(sql 'select count(*) from took where not alone')" -eq 0 ]
-    [ "$(sql 'select count(*) > 100 and count(distinct who) = 8 from took')" = t ]
     [ "$(sql "select millrace.try_lock('the lock')")" = t ]
 }
 
@@ -136,16 +130,12 @@ select pg_sleep(0.02 * random());
 select give(:'me' || ' ' || pg_backend_pid(), :fence);
 \endif
 SQL
-    killing
+    # somebody was gone when its lease was over
+    killing 'select count(*) > 20 and bool_or(given_at is null and until < clock_timestamp()) from took'
     show "$(sql 'select format('\''%s holders, %s of them were gone when their lease was over'\'', count(*), count(*) - count(given_at)) from took'), $kills killed"
     [ "$(sql 'select count(*) from (select fence > lag(fence, 1, 0::bigint) over (order by taken_at) as rises from took) t where not rises')" -eq 0 ]
     [ "$(sql 'select count(*) from (select taken_at, lag(least(given_at, until)) over (order by fence) as free_at from took) t where taken_at < free_at')" -eq 0 ]
-    [ "$(sql 'select count(*) > 20 and count(distinct fence) = count(*) and count(*) > count(given_at) from took')" = t ]
-}
-
-snapshot_held()
-{
-    [ "$(sql "select count(*) from pg_stat_activity where query ~ '^select pg_sleep' and datname = current_database()")" -gt 0 ]
+    [ "$(sql 'select count(distinct fence) = count(*) and count(*) > count(given_at) from took')" = t ]
 }
 
 # pages STATEMENT TIMES: what the last of so many calls reads, each in a transaction of its own.
@@ -174,9 +164,7 @@ SQL
 held()
 {
     local before after
-    psql -XAtq -c 'begin isolation level repeatable read' -c 'select count(*) from millrace.queue' -c 'select pg_sleep(300)' >/dev/null 2>&1 3>&- &
-    holder=$!
-    wait_until 10 snapshot_held
+    hold_snapshot
     before=$(pages "$1" 100)
     after=$(pages "$1" 3000)
     show "$1: read $before pages after 100 calls, and $after after 3,000 more"
@@ -189,9 +177,7 @@ held()
 @test "beside a held snapshot: lock_lease and its renewal" { held "select millrace.lock_lease('k', 'me', '1 hour')"; }
 
 @test "beside a held snapshot: what upkeep sweeps comes back to the disk" {
-    psql -XAtq -c 'begin isolation level repeatable read' -c 'select count(*) from millrace.queue' -c 'select pg_sleep(300)' >/dev/null 2>&1 3>&- &
-    holder=$!
-    wait_until 10 snapshot_held
+    hold_snapshot
     sql "select count(millrace.cache_set('k' || g % 100, to_jsonb(g), '1 hour')) from generate_series(1, 30000) g"
     local before after
     before=$(sql "select (millrace.cache_stats()).bytes")

@@ -71,7 +71,7 @@ python_with_jsonschema()
             return
         fi
     done
-    skip 'python3-jsonschema is not installed'
+    skip 'python3-jsonschema is not installed: tools/deps test'
 }
 
 @test "every route, well and badly, as /openapi.json describes it" {

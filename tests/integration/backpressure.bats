@@ -17,14 +17,6 @@ teardown()
     drop_db
 }
 
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
 depth()
 {
     sql "select millrace.depth('$1')"
@@ -133,12 +125,25 @@ SQL
     [ "$status" -eq 2 ]
     has 'wrong value for --wait: "soon"'
     # room in time
-    { sleep 0.3; sql "select count(*) from millrace.claim('q', max_jobs => 10)"; } >/dev/null 3>&- &
+    local before
+    before=$(rollbacks)
+    { wait_until 20 refused_since "$before" && sql "select count(*) from millrace.claim('q', max_jobs => 10)"; } >/dev/null 3>&- &
     run "$MR_BIN" enqueue k --queue q --file file --skip 4 --chunk 2 --wait 1min --quiet
     wait
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(sql "select string_agg(args ->> 'n', ' ' order by id) from millrace.jobs where queue = 'q' and args ? 'n'")" = '1 2 3 4 5 6 7 8' ]
+}
+
+# The command has met the full queue: its transaction was rolled back.
+rollbacks()
+{
+    sql "select xact_rollback from pg_stat_database where datname = current_database()"
+}
+
+refused_since()
+{
+    [ "$(rollbacks)" -gt "$1" ]
 }
 
 @test "an interrupt ends the wait" {
@@ -147,7 +152,7 @@ SQL
     "$MR_BIN" enqueue k --queue q --file file --chunk 2 --wait 10min --quiet >out 2>err 3>&- &
     local load=$! status=0
     wait_until 20 depth_at_least q 2
-    wait_until 20 refused_once
+    wait_until 20 refused_since 0
     kill -INT $load
     wait $load || status=$?
     [ "$status" -eq 1 ]
@@ -156,12 +161,6 @@ SQL
     has 'interrupted while the queue was full'
     has '2 jobs are in; go on with --skip 2.'
     [ "$(depth q)" -eq 2 ]
-}
-
-# The command has met the full queue: its transaction was rolled back.
-refused_once()
-{
-    [ "$(sql "select xact_rollback > 0 from pg_stat_database where datname = current_database()")" = t ]
 }
 
 @test "a full queue and its overflow take what four producers bring" {

@@ -10,7 +10,7 @@ load ../lib/server
 # One run for all tests: starting the server costs more than the items.
 setup_file()
 {
-    [ -x "${MR_BIN%/*}/bench/cost" ] || skip 'libpq is older than 14'
+    [ -x "${MR_BIN%/*}/bench/cost" ] || skip 'libpq is older than 14, and the benchmarks need its pipelines: install a newer libpq-dev and build again'
     export OUT=$MR_SCRATCH/out ERR=$MR_SCRATCH/err
     local status=0
     "$MR_ROOT/bench/run" --small wal disk plans depth capture >"$OUT" 2>"$ERR" || status=$?

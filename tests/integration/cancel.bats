@@ -118,12 +118,6 @@ reason_is()
     [ "$reason" = "$2" ] || { echo "the reason is: $reason"; return 1; }
 }
 
-# A zombie counts as gone: it has no command line.
-is_gone()
-{
-    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
-}
-
 # A worker whose breaker opens with the first failure: it does not count what was cancelled.
 start_one()
 {

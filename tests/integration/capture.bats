@@ -9,7 +9,7 @@ load ../lib/server
 
 setup_file()
 {
-    private_server capture -o fsync=off
+    private_server capture
     export SOURCE=$MR_SERVER SOURCE_HOST=$PGHOST SOURCE_PORT=$PGPORT
     "$MR_BIN" migrate >/dev/null
     sql "create role owner login; grant millrace_producer to owner;
@@ -196,7 +196,7 @@ SQL
     before=$(sql "select queue, kind, events, condition, unique_on, on_conflict, notify, strict, enabled, owner, missed, missed_at, missed_code from millrace.captures order by queue")
     pg_dump -Fc -f "$MR_SCRATCH/capture.dump"
     (
-        private_server other -o fsync=off
+        private_server other
         trap remove_private_server EXIT
         sql "create role owner login; create role writer login; create role stranger login; create role outsider login; create role admin login; create role team"
         # Roles of Millrace are not there yet, and so their grants.

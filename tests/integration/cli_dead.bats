@@ -16,14 +16,6 @@ teardown()
     drop_db
 }
 
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
 json()
 {
     jq -rc "$1" <<<"$output"

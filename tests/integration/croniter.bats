@@ -20,7 +20,7 @@ teardown_file()
     local python
     # Another python may come first in the path; the package belongs to the system's.
     for python in python3 /usr/bin/python3 ''; do
-        [ -n "$python" ] || skip 'python3-croniter is not installed'
+        [ -n "$python" ] || skip 'python3-croniter is not installed: tools/deps test'
         ! "$python" -c 'import croniter' 2>/dev/null || break
     done
     run "$python" -B tests/integration/cron/compare.py 2400

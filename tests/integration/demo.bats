@@ -20,14 +20,6 @@ teardown_file()
     rm -rf "$MR_RUN_DIR"
 }
 
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
 at()
 {
     psql -X -A -t "$(cat "$MR_RUN_DIR/up/dsn")" -c "$1"

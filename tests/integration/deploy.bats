@@ -14,7 +14,7 @@ setup()
 
 need()
 {
-    command -v "$1" >/dev/null || skip "no $1 here"
+    command -v "$1" >/dev/null || skip "$1 is not installed: $2"
 }
 
 alerts()
@@ -31,7 +31,7 @@ expressions()
 
 @test "the alerts are right, and each fires in its test" {
     local alert
-    need promtool
+    need promtool 'tools/deps test'
     promtool check rules prometheus/rules.yml
     run promtool test rules prometheus/rules_test.yml
     echo "$output"
@@ -57,7 +57,7 @@ expressions()
 
 @test "the dashboard: valid, and every expression is one" {
     local i=0 expression
-    need promtool
+    need promtool 'tools/deps test'
     [ "$(jq -r '[.panels[].id] | length == (unique | length)' grafana/millrace.json)" = true ]
     [ "$(jq -r '[.panels[] | select(.type != "row") | select((.targets | length) == 0 or .title == "")] | length' grafana/millrace.json)" = 0 ]
     {
@@ -80,7 +80,7 @@ expressions()
 }
 
 @test "the unit is right, and keeps the service in bounds" {
-    need systemd-analyze
+    need systemd-analyze 'apt install systemd'
     cp millrace.service "$BATS_TEST_TMPDIR/"
     run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/millrace.service"
     echo "$output"
@@ -93,8 +93,8 @@ expressions()
 
 @test "the container has the libraries that the program is linked with" {
     local library package
-    need dpkg
-    [ -z "${SANITIZE:-}" ] || skip 'a sanitizer needs libraries of its own'
+    need dpkg 'a package is made on Debian and its kin'
+    [ -z "${SANITIZE:-}" ] || skip 'a sanitizer needs libraries of its own: run it without SANITIZE'
     sed -n '/^FROM debian:12-slim$/,$p' Dockerfile | sed -n 's/.*apt-get install -y --no-install-recommends \(.*\) \\$/\1/p' |
         tr ' ' '\n' | grep -vx ca-certificates | sort >"$BATS_TEST_TMPDIR/installed"
     while read -r library; do
@@ -105,7 +105,7 @@ expressions()
 }
 
 @test "the compose file: what it depends on and mounts is there" {
-    python3 -c 'import yaml' 2>/dev/null || skip 'no python3-yaml here'
+    python3 -c 'import yaml' 2>/dev/null || skip 'python3-yaml is not installed: tools/deps test'
     python3 - <<'PY'
 import os
 import yaml

@@ -11,7 +11,7 @@ load ../lib/doctor
 
 setup_file()
 {
-    private_server ill -o fsync=off -o max_connections=40 -o max_locks_per_transaction=160 -o max_prepared_transactions=5 \
+    private_server ill -o max_connections=40 -o max_locks_per_transaction=160 -o max_prepared_transactions=5 \
         -o hot_standby_feedback=on -o wal_receiver_status_interval=1s
     "$MR_BIN" migrate >/dev/null
 }

@@ -77,12 +77,6 @@ children()
     wc -l <pids
 }
 
-# A zombie counts as gone: it has no command line.
-is_gone()
-{
-    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
-}
-
 @test "many jobs through a few children, none twice" {
     child </dev/null
     enqueue 5000 "$q"

@@ -29,12 +29,6 @@ last_line()
     [ "${lines[-1]}" = "$1" ] || { printf '%s\n' "$output"; return 1; }
 }
 
-# A zombie counts as gone: it has no command line.
-is_gone()
-{
-    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
-}
-
 @test "a private server listens on nothing but its socket" {
     private_server quiet
     [ "$(sql 'show listen_addresses')" = '' ]
@@ -52,7 +46,7 @@ is_gone()
 }
 
 @test "what was committed is there after a crash" {
-    private_server crash -o synchronous_commit=on
+    private_server crash -o fsync=on -o synchronous_commit=on
     sql 'create table kept as select 1 as one'
     "$pgserver" crash "$MR_SERVER"
     run sql 'select one from kept'
@@ -121,6 +115,26 @@ SQL
     run_trial
     [ "$status" -eq 1 ]
     [[ $output == *'make build'* ]]
+}
+
+@test "the runner starts the longest first" {
+    local name
+    trial_house
+    for name in a b c d; do
+        printf "select plan(1);\nselect ok(true);\n" >"$house/tests/sql/$name.sql"
+    done
+    printf '# a word\nsql/c\nsql/none\nsql/b\n' >"$house/tests/lib/longest"
+    run env MR_BUILD=build MR_JOBS=1 "$house/tests/run" sql
+    [ "$status" -eq 0 ]
+    [ "$(awk '$1 == "ok" { print $2 }' <<<"$output" | tr '\n' ' ')" = 'sql/c sql/b sql/a sql/d ' ]
+    last_line '4 passed, 0 failed, 0 skipped'
+}
+
+@test "the longest are there" {
+    local label
+    while read -r label; do
+        compgen -G "$MR_ROOT/tests/${label%/*}/${label#*/}.*" >/dev/null || compgen -G "$MR_ROOT/tests/${label%/*}/specs/${label#*/}.spec" >/dev/null || { echo "$label"; return 1; }
+    done < <(grep -v '^#' "$MR_ROOT/tests/lib/longest")
 }
 
 @test "the runner is not disturbed by the caller's environment" {

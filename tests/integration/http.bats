@@ -243,7 +243,7 @@ PYTHON
 @test "an address that is not public is not called, unless the operator says so" {
     port=${HOOKS_URL##*:}
     name=$(getent hosts "$(hostname)" | awk '{ print $2 }') || true
-    [ -n "$name" ] || skip 'this machine does not know its own name'
+    [ -n "$name" ] || skip 'this machine does not know its own name: put it into /etc/hosts'
     # the name leads to an address of this machine: nothing is sent there
     id=$(enqueue)
     "$MR_BIN" work "$q" --http "http://$name:$port/status/206" --until-empty

@@ -44,7 +44,7 @@ types()
 
 needs_no_sanitizer()
 {
-    ! ldd "$LIBRARY/libmillrace.so" | grep -q libasan || skip 'a build with sanitizers cannot be linked by other programs'
+    ! ldd "$LIBRARY/libmillrace.so" | grep -q libasan || skip 'a build with sanitizers cannot be linked by other programs: run it without SANITIZE'
 }
 
 @test "the map lists what the header declares, in order" {
@@ -72,7 +72,7 @@ needs_no_sanitizer()
 int main(void) { mr_conn_options a = MR_CONN_OPTIONS_INIT; mr_job_spec b = MR_JOB_SPEC_INIT; mr_claim_options c = MR_CLAIM_OPTIONS_INIT;
 mr_worker_options d = MR_WORKER_OPTIONS_INIT; mr_worker_counts e = MR_WORKER_COUNTS_INIT; mr_breaker_options f = MR_BREAKER_OPTIONS_INIT; return !(a.size && b.size && c.size && d.size && e.size && f.size); }' >"$BATS_TEST_TMPDIR/use.c"
     cc -std=c99 -pedantic -Wall -Wextra -Werror -I "$MR_ROOT/include" -fsyntax-only "$BATS_TEST_TMPDIR/use.c"
-    command -v c++ >/dev/null || skip 'no C++ compiler'
+    command -v c++ >/dev/null || skip 'there is no C++ compiler: tools/deps test'
     c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ "$HEADER"
     c++ -std=c++11 -pedantic -Wall -Wextra -Werror -I "$MR_ROOT/include" -fsyntax-only -x c++ "$BATS_TEST_TMPDIR/use.c"
 }
@@ -91,7 +91,7 @@ mr_worker_options d = MR_WORKER_OPTIONS_INIT; mr_worker_counts e = MR_WORKER_COU
 }
 
 @test "every function has a manual page" {
-    [ -d "$MR_BUILD/docs/man" ] || skip 'built without manual pages'
+    [ -d "$MR_BUILD/docs/man" ] || skip 'built without manual pages: tools/deps build, which brings scdoc, and build again'
     diff <(declared) <(cd "$MR_BUILD/docs/man" && printf '%s\n' mr_*.3 | sed 's/\.3$//' | sort)
     local name page
     for name in $(declared); do

@@ -47,22 +47,6 @@ migrate_as()
     PGUSER=$user migrate "$set" --dsn "dbname=$PGDATABASE user=$user" "$@"
 }
 
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
-has_not()
-{
-    if [[ $output == *"$1"* ]]; then
-        printf 'not expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
 applied()
 {
     sql "select string_agg(migration_number || '_' || migration_name, ' ' order by migration_number)

@@ -12,7 +12,7 @@ everybody='millrace textbook visibility delete-returning pgq graphile-worker pg-
 # One run for all tests.
 setup_file()
 {
-    [ -x "${MR_BIN%/*}/bench/peers/drive" ] || skip 'libpq is older than 14'
+    [ -x "${MR_BIN%/*}/bench/peers/drive" ] || skip 'libpq is older than 14, and the benchmarks need its pipelines: install a newer libpq-dev and build again'
     export OUT=$MR_SCRATCH/out ERR=$MR_SCRATCH/err PEERS=$MR_SCRATCH/peers.json
     export MR_BENCH_DIR=$MR_SCRATCH/p
     mkdir "$MR_BENCH_DIR"

@@ -14,12 +14,12 @@ load ../lib/server
 setup_file()
 {
     export FILES=$BATS_TEST_DIRNAME/restore DUMP=$MR_SCRATCH/live.dump
-    private_server source -o fsync=off -o max_connections=60
+    private_server source -o max_connections=60
     export SOURCE=$MR_SERVER SOURCE_HOST=$PGHOST SOURCE_PORT=$PGPORT
     "$MR_BIN" migrate
     psql -X -q -v ON_ERROR_STOP=1 -f "$FILES/app.sql" -f "$FILES/setup.sql" >"$MR_SCRATCH/setup.log"
     dump_live
-    private_server target -o fsync=off -o max_connections=60
+    private_server target -o max_connections=60
     export TARGET=$MR_SERVER
 }
 
@@ -34,19 +34,44 @@ load_is_on()
     [ "$(sql 'select count(*) > 300 from app.done')" = t ]
 }
 
+sent_more_than()
+{
+    [ "$(sql 'select count(*) from app.sent')" -gt "$1" ]
+}
+
+# Exports a snapshot in which a worker of the load has jobs in hand, to the file "snapshot": descriptor 7 holds it.
+busy_snapshot()
+{
+    local before
+    before=$(wc -l <"$MR_SCRATCH/snapshot")
+    echo "rollback; begin isolation level repeatable read;
+          select coalesce((select pg_export_snapshot() where exists (select from millrace.claim where status = 'r' and holder like 'worker 1_')), 'none');" >&7
+    wait_until 20 answered_since "$before" && [ "$(tail -n 1 "$MR_SCRATCH/snapshot")" != none ]
+}
+
+answered_since()
+{
+    [ "$(wc -l <"$MR_SCRATCH/snapshot")" -gt "$1" ]
+}
+
 # Writers, workers and upkeep with rotations run before, during and after the dump.
 dump_live()
 {
     local pids=() script jobs_before
     for script in writer:4 worker:4 upkeep:1; do
-        pgbench -n -T 100 -R 100 -c "${script#*:}" -f "$FILES/${script%:*}.pgbench" 3>&- >"$MR_SCRATCH/${script%:*}.log" 2>&1 &
+        pgbench -n -T 86400 -R 100 -c "${script#*:}" -f "$FILES/${script%:*}.pgbench" 3>&- >"$MR_SCRATCH/${script%:*}.log" 2>&1 &
         pids+=($!)
     done
     wait_until 30 load_is_on
     jobs_before=$(sql 'select count(*) from app.sent')
-    pg_dump -Fc -f "$DUMP"
+    mkfifo "$MR_SCRATCH/session"
+    psql -X -q -A -t <"$MR_SCRATCH/session" >"$MR_SCRATCH/snapshot" 2>/dev/null 3>&- &
+    exec 7>"$MR_SCRATCH/session"
+    wait_until 30 busy_snapshot
+    pg_dump -Fc -f "$DUMP" --snapshot="$(tail -n 1 "$MR_SCRATCH/snapshot")"
+    exec 7>&-
     kill -0 "${pids[@]}"
-    wait_until 30 test "$(sql 'select count(*) from app.sent')" -gt "$jobs_before"
+    wait_until 30 sent_more_than "$jobs_before"
     kill "${pids[@]}"
     wait "${pids[@]}" || true
     run ! grep -i 'error\|aborted' "$MR_SCRATCH"/{writer,worker,upkeep}.log

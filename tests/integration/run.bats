@@ -59,12 +59,6 @@ fate_is()
     [[ $fate == $2 ]] || { echo "job $1: $fate"; cat log; return 1; }
 }
 
-# A zombie counts as gone: it has no command line.
-is_gone()
-{
-    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
-}
-
 @test "an existing script is called as it is, with values of the job in its arguments" {
     program etl <<'END'
 printf '[%s]' "$@" >>called

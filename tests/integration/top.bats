@@ -24,7 +24,7 @@ teardown_file()
 
 setup()
 {
-    command -v tmux >/dev/null || skip 'no tmux here'
+    command -v tmux >/dev/null || skip 'tmux is not installed: tools/deps test'
     need_terminal
 }
 
@@ -64,14 +64,18 @@ selected_is()
     [ "$(line_of QUEUE | sed 's/AVAIL.*//' | wc -m)" -gt 10 ]
 }
 
+# A hundred jobs more, and whether the full height of a curve shows by now.
+busy_is_drawn()
+{
+    sql "select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'busy')"
+    sql "select millrace.complete(c.lease) from (select distinct lease from millrace.claim('busy', 'w', 100)) c"
+    on_screen '█'
+}
+
 @test "rates and the curve, as jobs come and go" {
     open_terminal 140 24 "$MR_BIN" top --interval 500ms
     shows 'sorted by name'
-    for _ in {1..6}; do
-        sql "select count(*) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100]), 'busy')" >/dev/null
-        sql "select millrace.complete(c.lease) from (select distinct lease from millrace.claim('busy', 'w', 100)) c" >/dev/null
-        sleep 0.3
-    done
+    wait_until 30 busy_is_drawn
     shows '█'
     wait_until 10 eval '[[ $(line_of busy) =~ (▁|▂|▃|▄|▅|▆|▇|█) ]]'
     sql "select millrace.purge('busy'); select millrace.drop_queue('busy')" >/dev/null

@@ -38,20 +38,6 @@ teardown()
     [ -z "${bystander:-}" ] || kill "$bystander"
 }
 
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
-# A zombie counts as gone: it has no command line.
-is_gone()
-{
-    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
-}
-
 # Starts it in the background: up DIR [OPTION...]. Whoever waits for this test's output must not
 # have to wait for it.
 up()
@@ -382,7 +368,7 @@ export MILLRACE_DSN='$(cat "$HOUSE/dsn")'" ]
 }
 
 @test "root's server needs a directory that others can reach" {
-    [ "$(id -u)" -eq 0 ] || skip 'not root'
+    [ "$(id -u)" -eq 0 ] || skip 'this is about root: run it as root'
     mkdir -m 700 "$place/closed"
     run "$MR_BIN" up --data "$place/closed/x"
     [ "$status" -eq 1 ]
@@ -391,9 +377,9 @@ export MILLRACE_DSN='$(cat "$HOUSE/dsn")'" ]
 }
 
 @test "a disk that is full" {
-    [ "$(id -u)" -eq 0 ] || skip 'not root'
+    [ "$(id -u)" -eq 0 ] || skip 'this is about root: run it as root'
     mkdir "$place/small"
-    mount -t tmpfs -o size=20m,mode=755 none "$place/small" || skip 'cannot mount'
+    mount -t tmpfs -o size=20m,mode=755 none "$place/small" || skip 'no disk can be mounted here: run it in a container with CAP_SYS_ADMIN'
     run "$MR_BIN" up --data "$place/small/x"
     left=$(ls -A "$place/small/x")
     umount "$place/small"

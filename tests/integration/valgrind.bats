@@ -21,7 +21,7 @@ teardown_file()
 
 setup()
 {
-    ! ldd "$DRIVER" | grep -q libasan || skip 'a build with sanitizers: the two exclude each other'
+    ! ldd "$DRIVER" | grep -q libasan || skip 'a build with sanitizers, which valgrind cannot run: run it without SANITIZE'
     command -v valgrind >/dev/null || skip 'valgrind is not installed: tools/deps test'
 }
 

@@ -4,15 +4,6 @@
 #
 # Runs `millrace bench` and looks at its report.
 
-# Whether $output contains a text.
-has()
-{
-    if [[ $output != *"$1"* ]]; then
-        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
-        return 1
-    fi
-}
-
 # Whether a JSON document in $output fulfils a condition.
 holds()
 {

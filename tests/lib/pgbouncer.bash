@@ -67,13 +67,7 @@ stop_pgbouncer()
     local pid
     pid=$(cat "$POOL/pid")
     kill -INT "$pid"
-    wait_until 10 pid_gone "$pid"
+    wait_until 10 is_gone "$pid"
     export PGHOST=$DIRECT_HOST PGPORT=$DIRECT_PORT PGPASSWORD=
     use_db "$PGDATABASE"
-}
-
-pid_gone()
-{
-    # A zombie has no command line.
-    [ -z "$({ tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
 }

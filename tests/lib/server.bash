@@ -50,12 +50,13 @@ sql()
 
 # Starts a server for this test file alone, for tests that crash it or need settings of their
 # own, and points the PG* variables to it. $1 is a short name, the rest goes to pgserver. Has
-# the database "postgres" only; put the schema in with "$MR_BIN" migrate.
+# the database "postgres" only; put the schema in with "$MR_BIN" migrate. fsync is off unless the
+# test says otherwise: what a process has written outlives the process.
 private_server()
 {
     export MR_SERVER=$MR_SCRATCH/$1
     shift
-    "$MR_ROOT/tools/pgserver" start "$MR_SERVER" "$@" || return
+    "$MR_ROOT/tools/pgserver" start "$MR_SERVER" -o fsync=off "$@" || return
     eval "$("$MR_ROOT/tools/pgserver" env "$MR_SERVER")"
     use_db postgres
 }
@@ -82,8 +83,62 @@ wait_until()
     done
 }
 
+# A snapshot of the current database that a session in the background holds; its psql is $holder, which teardown() is to kill.
+# shellcheck disable=SC2034 # holder is for the test
+hold_snapshot()
+{
+    psql -X -q -c 'begin isolation level repeatable read' -c 'select count(*) from pg_class' -c 'select pg_sleep(3600)' >/dev/null 2>&1 3>&- &
+    holder=$!
+    wait_until 20 snapshot_held
+}
+
+snapshot_held()
+{
+    [ "$(sql "select count(*) from pg_stat_activity where query = 'select pg_sleep(3600)' and backend_xmin is not null and datname = current_database()")" -gt 0 ]
+}
+
+# Whether a text is in the $output of `run`, or not.
+# shellcheck disable=SC2154 # run sets output
+has()
+{
+    if [[ $output != *"$1"* ]]; then
+        printf 'expected: %s\noutput: %s\n' "$1" "$output" >&2
+        return 1
+    fi
+}
+
+# shellcheck disable=SC2154
+has_not()
+{
+    if [[ $output == *"$1"* ]]; then
+        printf 'not expected: %s\noutput: %s\n' "$1" "$output" >&2
+        return 1
+    fi
+}
+
+# Prints figures behind the test's name.
+show()
+{
+    echo "# $*" >&3
+}
+
+# Sets python to an interpreter that has psycopg2. Debian's module is for Debian's interpreter, which need not be the first one.
+need_psycopg2()
+{
+    for python in python3 /usr/bin/python3; do
+        ! "$python" -c 'import psycopg2' 2>/dev/null || return 0
+    done
+    skip 'psycopg2 is not installed: tools/deps test'
+}
+
+# Whether a process has ended. A zombie counts as gone: it has no command line.
+is_gone()
+{
+    [ -z "$({ tr -d '\0' <"/proc/$1/cmdline"; } 2>/dev/null)" ]
+}
+
 # Skips a test that needs a pseudo-terminal where none can be had, as in a bare chroot.
 need_terminal()
 {
-    script --quiet --return --command true /dev/null >/dev/null 2>&1 || skip 'no pseudo-terminals here: /dev/pts is not mounted'
+    script --quiet --return --command true /dev/null >/dev/null 2>&1 || skip 'no pseudo-terminals here: mount /dev/pts'
 }

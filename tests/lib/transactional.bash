@@ -28,15 +28,8 @@ worker_of()
 
 python_worker()
 {
-    local python
-    # Debian's module is for Debian's interpreter, which need not be the first one.
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import psycopg2' 2>/dev/null; then
-            worker=("$python" "$example/worker.py")
-            return
-        fi
-    done
-    skip 'psycopg2 is not installed: tools/deps test'
+    need_psycopg2
+    worker=("$python" "$example/worker.py")
 }
 
 node_worker()
@@ -44,7 +37,7 @@ node_worker()
     local packages=$MR_BUILD/examples/transactional
     command -v node >/dev/null || skip 'Node is not installed: tools/deps test'
     node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 18 || (a == 18 && b >= 3) ? 0 : 1)' ||
-        skip 'Node is older than 18.3'
+        skip 'Node is older than 18.3: install a newer one'
     [ -e "$packages/installed" ] || skip "npm's pg is not installed: tools/npm build"
     # Node looks for packages beside the file.
     cp "$example/worker.js" "$example/package.json" "$BATS_TEST_TMPDIR"

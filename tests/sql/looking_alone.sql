@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- looking.sql once more, with a row of the log for each job instead of packs.
+-- server: own
 \ir lib/alone.psql
 \ir looking.sql

@@ -51,6 +51,7 @@ static int warm_up(void)
         trial_feed(&trial, id, id + 19, "nothing");
     }
     if (trial_room(&trial) < 8) {
+        print_message("jobs take too long here to be sent ahead: run it on a machine less busy\n");
         skip();
     }
     return pid_of(id - 1);

@@ -4,6 +4,7 @@
 //
 //   await visit(async ({ page, go, see }) => { ... }, { role: "reader", width: 360, scheme: "dark", allow: /403/ });
 //
+// Each visit has a profile of its own, in the browser of lib/browser.js or, without one, in its own.
 // The test fails on anything the console calls an error, on an exception of the page, on a request to
 // anywhere but the daemon, and when a hostile text has run. allow: what the console may say.
 
@@ -13,11 +14,16 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 const require = createRequire(process.env.MR_BROWSER_PACKAGES + "/package.json");
-const { chromium } = require("playwright-core");
+export const { chromium } = require("playwright-core");
 
 export const api = process.env.MR_API;
 export const shots = process.env.MR_SHOTS;
 export const axe_source = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const chromium_options = {
+    executablePath: process.env.MR_CHROMIUM,
+    args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-gpu"],
+};
 
 const TIMEOUT_MS = 20000;
 
@@ -79,10 +85,7 @@ function words(page)
 export async function visit(test, { role = "admin", width = 1280, scheme = "light", allow, fragment } = {})
 {
     const faults = [];
-    const browser = await chromium.launch({
-        executablePath: process.env.MR_CHROMIUM,
-        args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-gpu"],
-    });
+    const browser = process.env.MR_BROWSER ? await chromium.connect(process.env.MR_BROWSER) : await chromium.launch(chromium_options);
 
     try {
         const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
