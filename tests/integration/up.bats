@@ -128,13 +128,16 @@ nothing_left()
 }
 
 @test "serves HTTP with a token of its own, on another port when the usual one is taken" {
-    # somebody has the usual port, this test or another program
-    python3 -c 'import socket, time
-s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-try: s.bind(("127.0.0.1", 7070)); s.listen()
-except OSError: pass
-time.sleep(300)' 3>&- &
+    # somebody has the usual port: this test, or another program, which may be about to give it up
+    python3 -c 'import socket, sys, time
+for _ in range(100):
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try: s.bind(("127.0.0.1", 7070)); s.listen(); break
+    except OSError: time.sleep(0.1)
+open(sys.argv[1], "w").close()
+time.sleep(300)' "$place/taken" 3>&- &
     bystander=$!
+    wait_until 60 test -e "$place/taken"
     up_ready "$place/h"
     url=$(cat "$place/h/url")
     token=${url#*#token=}

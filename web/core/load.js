@@ -11,7 +11,8 @@ const RETRY_MAX_MS = 10000;
 
 // load: (signal, show) -> promise; what it shows on the way is there until the rest comes, where nothing was. key: what it depends on, as text. every_ms: null for once. patient: what
 // failed is not asked for sooner than that.
-// Returns {data, error, loading, reload}; data of the last success stays while the key does.
+// Returns {data, error, loading, reload}; data of the last success stays while the key does. reload asks now, also while an answer is under way, which may
+// be older than what made it necessary; its promise is kept when the answer is there.
 export function useLoad(key, load, every_ms, patient)
 {
     const [, again] = useReducer((n) => n + 1, 0);
@@ -25,21 +26,17 @@ export function useLoad(key, load, every_ms, patient)
         const control = new AbortController();
         let timer = null;
         let retry_ms = RETRY_MIN_MS;
-        let asking = false;
+        let asking = null;
 
         const plan = (ms) => {
             clearTimeout(timer);
-            timer = ms && !control.signal.aborted ? setTimeout(run, ms) : null;
+            timer = ms && !control.signal.aborted ? setTimeout(ask, ms) : null;
         };
         const run = async () => {
             if (document.hidden && self.data) {
                 plan(every_ms);
                 return;
             }
-            if (asking) {
-                return;
-            }
-            asking = true;
             const empty = !self.data;
             const show = (data) => {
                 if (empty && !control.signal.aborted) {
@@ -62,22 +59,25 @@ export function useLoad(key, load, every_ms, patient)
                     retry_ms = Math.min(retry_ms * 2, RETRY_MAX_MS);
                 }
             }
-            asking = false;
             if (!control.signal.aborted) {
                 again();
             }
         };
+        const ask = () => (asking ??= run().finally(() => { asking = null; }));
         let was = state.link + state.trouble;
         const leave = subscribe(() => {
             const is = state.link + state.trouble;
             if (is !== was && state.link === "live" && !state.trouble && self.error) {
                 retry_ms = RETRY_MIN_MS;
-                run();
+                ask();
             }
             was = is;
         });
-        self.reload = run;
-        run();
+        self.reload = async () => {
+            await asking;
+            await ask();
+        };
+        ask();
         return () => {
             leave();
             control.abort();

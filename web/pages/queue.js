@@ -114,7 +114,7 @@ export function Queue({ id })
                     <button type="button" class="danger" onClick=${() => purge(id, stats, story.reload)}>Purge</button>
                     <button type="button" class="danger" onClick=${() => drop(id)}>Drop</button>
                 </div>
-                ${editing && html`<${Settings} queue=${id} settings=${queue.settings} done=${() => { set_editing(false); story.reload(); }} />`}
+                ${editing && html`<${Settings} queue=${id} settings=${queue.settings} saved=${story.reload} close=${() => set_editing(false)} />`}
                 <${Figures} name=${id} stats=${stats} />
                 <${Charts} queue=${id} />
                 <div class="pair"><${Lanes} lanes=${queue.lanes} /><${Workers} workers=${queue.workers} /></div>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The settings of a queue as a form. Only what was changed is sent; an empty field is the default.
+// The settings of a queue as a form. Only what was changed is sent; an empty field is the default. saved: its promise is kept when the page has what was
+// set; close: the form is left.
 
 import { html, useState } from "/core/html.js";
 import { request, path } from "/core/api.js";
@@ -49,7 +50,7 @@ function Setting({ name, value, form, set_form })
     </div>`;
 }
 
-export function Settings({ queue, settings, done })
+export function Settings({ queue, settings, saved, close })
 {
     const [before] = useState(settings);
     const [form, set_form] = useState(Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, shown(value)])));
@@ -60,8 +61,9 @@ export function Settings({ queue, settings, done })
         event.preventDefault();
         try {
             await request("PATCH", path("queues", queue), { body: { settings: changes } });
+            await saved();
             notify("good", `${visible(queue)}: ${names.join(", ")} set.`);
-            done();
+            close();
         } catch (fault) {
             set_error(fault);
         }
@@ -72,6 +74,6 @@ export function Settings({ queue, settings, done })
         <${Trouble} error=${error} />
         <div class="fields">${Object.keys(before).sort().map((name) => html`<${Setting} key=${name} name=${name} value=${before[name]} form=${form} set_form=${set_form} />`)}</div>
         <div class="actions"><button type="submit" class="primary" disabled=${names.length === 0}>Save${names.length ? ` ${names.join(", ")}` : ""}</button>
-            <button type="button" onClick=${done}>Cancel</button></div>
+            <button type="button" onClick=${close}>Cancel</button></div>
     </form>`;
 }
