@@ -118,14 +118,21 @@ returns boolean
 language plpgsql
 as $$
 declare
-  v_before text := current_setting('lock_timeout');
-  v_wait   text := coalesce(nullif(current_setting('millrace.limit_wait', true), ''), '100ms');      -- tests set it
+  v_wait text := coalesce(nullif(current_setting('millrace.limit_wait', true), ''), '100ms');      -- tests set it
 begin
-  if v_wait = '0' then
-    return false;
-  end if;
-  perform set_config('lock_timeout', v_wait, true);
-  perform pg_advisory_xact_lock(1297219596, p_queue_id);
+  return v_wait <> '0' and millrace.lock_soon(1297219596, p_queue_id, v_wait);
+end $$;
+
+-- Waits for a lock, but not for long. False: it could not be had.
+create or replace function millrace.lock_soon(p_class int, p_id int, p_wait text)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_before text := current_setting('lock_timeout');
+begin
+  perform set_config('lock_timeout', p_wait, true);
+  perform pg_advisory_xact_lock(p_class, p_id);
   perform set_config('lock_timeout', v_before, true);
   return true;
 exception

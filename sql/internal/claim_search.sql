@@ -3,6 +3,8 @@
 -- Lock order: upkeep (class 8) is never waited for here; lanes (class 7) one after the other. A lane that another claimer holds
 -- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for. But never with
 -- another lane in hand that turned out to be empty (p_held): two claimers would wait for each other. Then the call ends with nothing.
+-- A queue with limits is claimed under its own lock, so nobody else claims of its lanes: one that is busy is about to be free, because the claim before
+-- gives back its locks one after the other. It is waited for in any case, but not for long: a limit may be younger than the claim that has the lane.
 -- p_part: of several parts the first to look at.
 create or replace function millrace.claim_search(p_now timestamptz, p_queue_id int, p_worker text, p_max_jobs int, p_lease interval,
                                                  p_own_lease boolean, p_with_state boolean, p_part int, p_held boolean)
@@ -12,6 +14,7 @@ as $$
 declare
   c_lane_lock constant int := 1297219591;
   v_queue  millrace.queue;
+  v_alone  boolean;
   v_taken  millrace.taken;
   v_rest   int[];
   v_lanes  int[];
@@ -24,6 +27,7 @@ begin
     into v_queue
     from millrace.queue q
    where q.queue_id = p_queue_id;
+  v_alone := num_nonnulls(v_queue.concurrency_limit, v_queue.rate_limit, v_queue.key_limit, v_queue.tenant_rate) > 0;
   v_lane := millrace.lane_memo(v_queue);
   if v_lane is not null and pg_try_advisory_xact_lock(c_lane_lock, v_lane) then
     v_taken := millrace.lane_take(p_now, v_lane, p_max_jobs, 'r', p_worker, p_lease, p_own_lease, p_with_state);
@@ -55,7 +59,8 @@ begin
         v_busy := null;
       end if;
       exit when i > cardinality(v_lanes);
-      if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i]) then
+      if not pg_try_advisory_xact_lock(c_lane_lock, v_lanes[i])
+         and not (v_alone and millrace.lock_soon(c_lane_lock, v_lanes[i], '100ms')) then
         v_busy := coalesce(v_busy, v_lanes[i]);
         continue;
       end if;
