@@ -10,8 +10,9 @@ bats_require_minimum_version 1.5.0
     TMPDIR=$MR_SCRATCH DURATION=6 RATE=500 KILLS=1 LIMITS=0 run "$MR_ROOT/examples/term-analytics/run" 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok ' <<<"$output")" -eq 23 ]
+    [ "$(grep -c '^ok ' <<<"$output")" -eq 24 ]
     [[ $output != *WRONG* ]]
+    grep -qE '^ok +metrics of dashboard.json that nobody answers +expected none +got none$' <<<"$output"
     [[ $output == *'term_queue_pending_count '*'term_queue_retry_count '*'term_queue_oldest_pending_age_seconds '* ]]
     [[ $output == *'{"retention": "24:00:00", "max_attempts": 3}'* ]]
     [[ $output == *'lag of analytics in all, p99'*'depth of term_queue in all'* ]]
