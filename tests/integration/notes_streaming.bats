@@ -11,7 +11,7 @@ bats_require_minimum_version 1.5.0
     echo "$output"
     [ "$status" -eq 0 ]
     proved=$(grep -c '^ok  ' <<<"$output")
-    [ "$proved" -eq 16 ]
+    [ "$proved" -eq 17 ]
     [ "$(grep -c 'seconds from insert to fact' <<<"$output")" -eq 2 ]
     [ "${lines[-1]}" = 'all as it should be' ]
 }

@@ -14,6 +14,13 @@ select is((select sum(rows) > 0 from dwh.differences()), true, 'what is missing 
 select is(dwh.run_batch(), 59::bigint, 'the batch run loads what is missing');
 select is((select sum(rows) from dwh.differences()), 0::numeric, 'then stream and batch are the same, EXCEPT both ways');
 select is(dwh.run_batch(), 0::bigint, 'and the next run has nothing to do');
+call osm.ingest(33, 56, 4);
+select is(dwh.run_batch(), 96::bigint, 'notes with all four actions');
+select results_eq($$select count(*) filter (where f.action = 'reopened'), count(*) filter (where a.name = 'app'), count(*) filter (where f.user_key is null)
+                      from dwh.facts f join dwh.dim_application a using (application_key) where f.note_id between 33 and 56$$,
+                  $$values (24::bigint, 16::bigint, 3::bigint)$$, 'some are reopened, some come from an app, some from nobody who is known');
+select is((select sum(reopened) from dwh.country_mart), 25::numeric, 'a datamart counts what was reopened');
+select is((select sum(rows) from dwh.differences()), 0::numeric, 'and all of it is as the batch run has it');
 update osm.note_comments_text set body = 'now with https://example.org and @somebody' where note_id = 3 and sequence_action = 1;
 select is(dwh.load('{3}', '{1}'), 0::bigint, 'a text that has changed is no new fact');
 select is((select (comment_length, has_url, has_mention)::text from dwh.facts where note_id = 3 and sequence_action = 1), '(42,t,t)', 'but a changed one');
