@@ -76,7 +76,7 @@ select shop.promise('what producers and workers may call is security definer wit
   from pg_proc p
  where p.pronamespace = 'millrace'::regnamespace
    and (has_function_privilege('shop_app', p.oid, 'execute') or has_function_privilege('shop_worker', p.oid, 'execute'))
-   and p.proname not in ('capture', 'capture_enable', 'capture_disable', 'uncapture', 'bridge_apply');
+   and p.proname not in ('capture', 'capture_enable', 'capture_disable', 'uncapture', 'capture_run', 'bridge_apply');
 select shop.promise('no table of the schema can be written, and none but its views read, by either role',
                     not bool_or(has_table_privilege(r, c.oid, 'insert') or has_table_privilege(r, c.oid, 'update') or has_table_privilege(r, c.oid, 'delete')
                                 or c.relkind in ('r', 'p') and c.relname not like 'schema\_%' and has_table_privilege(r, c.oid, 'select')))
