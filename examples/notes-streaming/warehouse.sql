@@ -165,15 +165,17 @@ as $$
   select 'marts that the stream has not', count(*) from (table expected_marts except all table marts) d
 $$;
 
--- Health of a queue. What was processed is known as of maintain's last pulse, some seconds ago.
+-- Health of a queue. What was processed is known as of maintain's last pulse, some seconds ago. Dead letters are kept for 30 days: what fails now is
+-- told by those of the last hour.
 create function dwh.health(p_queue text)
-returns table (pending bigint, processing bigint, processed_5min bigint, processed_10min bigint, stuck_10min bigint, dead bigint, completed_1h bigint, oldest_seconds double precision)
+returns table (pending bigint, processing bigint, processed_5min bigint, processed_10min bigint, stuck_10min bigint, dead bigint, dead_1h bigint, completed_1h bigint, oldest_seconds double precision)
 language sql
 as $$
-  select s.available, s.running, p.last_5, p.last_10, w.stuck, s.dead, s.completed_1h, s.oldest_seconds
+  select s.available, s.running, p.last_5, p.last_10, w.stuck, s.dead, d.dead_1h, s.completed_1h, s.oldest_seconds
     from millrace.stats(p_queue) s
    cross join (select coalesce(sum(w.jobs_running), 0)::bigint as stuck
                  from millrace.workers w where w.queue = p_queue and w.last_claim_at < now() - interval '10 minutes') w
+   cross join (select count(*) as dead_1h from millrace.dead_letters d where d.queue = p_queue and d.died_at > now() - interval '1 hour') d
    cross join lateral (select coalesce(round(sum(n) filter (where at > now() - interval '5 minutes')), 0)::bigint as last_5, coalesce(round(sum(n)), 0)::bigint as last_10
                          from (select (p ->> 'at')::timestamptz as at, (p ->> 'completed')::numeric * (h ->> 'step_seconds')::numeric as n
                                  from millrace.history(p_queue, 10) h cross join lateral jsonb_array_elements(h -> 'points') p) p) p
@@ -188,7 +190,7 @@ as $$
     from dwh.health(p_queue) h
    cross join lateral (values
       ('pending > 100', h.pending::numeric, h.pending > 100),
-      ('failed > 5 %', round(100.0 * h.dead / greatest(h.completed_1h + h.dead, 1), 1), h.dead > 0.05 * (h.completed_1h + h.dead)),
+      ('failed > 5 %', round(100.0 * h.dead_1h / greatest(h.completed_1h + h.dead_1h, 1), 1), h.dead_1h > 0.05 * (h.completed_1h + h.dead_1h)),
       ('oldest pending > 5 min', round(h.oldest_seconds::numeric), h.oldest_seconds > 300),
       ('stuck > 10', h.stuck_10min::numeric, h.stuck_10min > 10),
       ('nothing processed for 10 min', h.pending::numeric, h.pending > 0 and h.oldest_seconds > 600 and h.processed_10min = 0)) a(alert, value, is_on)

@@ -5,9 +5,10 @@
 //
 //   GET    /tenants/T          the configuration; X-Cache says whether it came from the cache
 //   DELETE /tenants/T          forget what is cached of it
-//   POST   /tenants/T/faces    {"face": "f1", "document": "png"}: a job; 429 over the tenant's
-//   limit GET    /tenants/T/faces/F  what is known about a face GET    /jobs/N             the
-//   story of a job GET    /stats
+//   POST   /tenants/T/faces    {"face": "f1", "document": "png"}: a job; 429: over the limit
+//   GET    /tenants/T/faces/F  what is known about a face
+//   GET    /jobs/N             the story of a job
+//   GET    /stats              what came, what is cached, what waits, what is dead
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include <time.h>
 
 #include "toolbox.h"
+
+enum { DEAD_MAX = 200 }; // what one call lists
 
 typedef char path_names[2][NAME_MAX_BYTES + 1];
 
@@ -189,25 +192,47 @@ static void job_page(struct web *web, path_names names, const char *body, struct
     }
 }
 
+// How many dead letters a queue has, DEAD_MAX at most. Where nothing was enqueued yet there is no
+// queue, and none.
+static int dead_count(struct web *web, const char *queue, json_int_t *ret, mr_error *err)
+{
+    char *text = NULL;
+    json_t *page;
+    int code = mr_list_dead(web->conn, queue, NULL, DEAD_MAX, &text, err);
+
+    if (code != 0 && code != MR_EUNKNOWN) {
+        return code;
+    }
+    page = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    *ret = (json_int_t)json_array_size(json_object_get(page, "jobs"));
+    json_decref(page);
+    mr_free(text);
+    return 0;
+}
+
 static void stats_page(struct web *web, path_names names, const char *body,
                        struct http_reply *reply)
 {
     int64_t total = 0, valid = 0, expired = 0, registering = 0, verifying = 0;
+    json_int_t unregistered = 0, unverified = 0;
     mr_error err;
 
     (void)names;
     (void)body;
     if (mr_cache_stats(web->conn, &total, &valid, &expired, NULL, &err) != 0 ||
         mr_depth(web->conn, REGISTER_QUEUE, &registering, &err) != 0 ||
-        mr_depth(web->conn, VERIFY_QUEUE, &verifying, &err) != 0) {
+        mr_depth(web->conn, VERIFY_QUEUE, &verifying, &err) != 0 ||
+        dead_count(web, REGISTER_QUEUE, &unregistered, &err) != 0 ||
+        dead_count(web, VERIFY_QUEUE, &unverified, &err) != 0) {
         refuse_error(reply, &err);
         return;
     }
-    reply->body = json_pack("{s: I, s: I, s: I, s: I, s: {s: I, s: I, s: I}, s: I, s: I}", "hits",
-                            web->hits, "misses", web->misses, "allowed", web->allowed, "denied",
-                            web->denied, "cache", "total", (json_int_t)total, "valid",
-                            (json_int_t)valid, "expired", (json_int_t)expired, "registering",
-                            (json_int_t)registering, "verifying", (json_int_t)verifying);
+    reply->body =
+        json_pack("{s: I, s: I, s: I, s: I, s: {s: I, s: I, s: I}, s: I, s: I, s: I}", "hits",
+                  web->hits, "misses", web->misses, "allowed", web->allowed, "denied", web->denied,
+                  "cache", "total", (json_int_t)total, "valid", (json_int_t)valid, "expired",
+                  (json_int_t)expired, "registering", (json_int_t)registering, "verifying",
+                  (json_int_t)verifying, "dead", unregistered + unverified);
 }
 
 static const struct route {

@@ -188,6 +188,20 @@ BATS
     [ "$status" -eq 2 ]
 }
 
+# `make build` has no need of a server; a run of an example has, and of what else its script calls.
+@test "an example installs what its run needs" {
+    local makefile example sets program
+    for makefile in "$MR_ROOT"/examples/*/Makefile; do
+        example=${makefile%/Makefile}
+        sets=$(env -u MAKEFLAGS -u MAKELEVEL make -n -C "$example" run | sed -n 's,^\.\./\.\./tools/deps ,,p')
+        [[ " $sets " == *' run '* || " $sets " == *' test '* ]] || { echo "$example: no server by: $sets"; return 1; }
+        for program in redis-server curl jq; do
+            # shellcheck disable=SC2086 # one set or several
+            ! grep -qE "(^|[^.\"/-])\b$program " "$example/run" || "$MR_ROOT/tools/deps" --list $sets | grep -x "$program" || { echo "$example: no $program by: $sets"; return 1; }
+        done
+    done
+}
+
 # An npm that leaves a mark for each call, and ends with a status.
 fake_npm()
 {

@@ -4,6 +4,12 @@
 # examples/notes-streaming from end to end, with fewer notes than its own default. It checks itself, line by line.
 
 bats_require_minimum_version 1.5.0
+load ../lib/server
+
+# Processes that the run has started: all have its directory in their environment.
+started_by_run() { grep -lszx "TMPDIR=$MR_SCRATCH/left" /proc/[0-9]*/environ || true; }
+# What was started by somebody who was killed may live for a moment longer.
+nothing_left() { [ -z "$(ls -A "$MR_SCRATCH/left")$(started_by_run)" ]; }
 
 @test "examples/notes-streaming proves what it says" {
     local proved
@@ -11,7 +17,7 @@ bats_require_minimum_version 1.5.0
     echo "$output"
     [ "$status" -eq 0 ]
     proved=$(grep -c '^ok  ' <<<"$output")
-    [ "$proved" -eq 16 ]
+    [ "$proved" -eq 17 ]
     [ "$(grep -c 'seconds from insert to fact' <<<"$output")" -eq 2 ]
     [ "${lines[-1]}" = 'all as it should be' ]
 }
@@ -31,4 +37,26 @@ bats_require_minimum_version 1.5.0
         run "$MR_ROOT/examples/notes-streaming/micro_etl.sh" $args
         [ "$status" -eq 64 ] || { echo "$args: $status"; return 1; }
     done
+}
+
+@test "it leaves nothing behind when it fails" {
+    mkdir -m 711 "$MR_SCRATCH/left"
+    ln -s /bin/false "$BATS_TEST_TMPDIR/millrace"
+    TMPDIR=$MR_SCRATCH/left MR_BUILD=$BATS_TEST_TMPDIR run "$MR_ROOT/examples/notes-streaming/run" 3>&-
+    [ "$status" -eq 1 ]
+    wait_until 20 nothing_left
+}
+
+@test "... nor when it is ended in the middle" {
+    local status=0
+    rm -rf "$MR_SCRATCH/left"
+    mkdir -m 711 "$MR_SCRATCH/left"
+    TMPDIR=$MR_SCRATCH/left MR_BUILD=$(dirname "$MR_BIN") NOTES_SECONDS=2 NOTES_BURST=1000 "$MR_ROOT/examples/notes-streaming/run" >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+    wait_until 120 grep -q '^Stream' "$BATS_TEST_TMPDIR/out"
+    [ -n "$(started_by_run)" ]
+    kill $!
+    wait $! || status=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    [ "$status" -eq 1 ]
+    wait_until 20 nothing_left
 }

@@ -85,7 +85,14 @@ for variable in ("QUEUE_POLL_INTERVAL_MS", "QUEUE_RETENTION_HOURS", "MAX_RETRY_A
     assert variable in services["analytics"]["environment"], variable
 scrape = yaml.safe_load(open("prometheus/prometheus.yml"))
 assert scrape["global"]["scrape_interval"] == "10s"
-assert scrape["scrape_configs"][0]["static_configs"][0]["targets"] == ["analytics:7070"]
+# What only a bridge's own process knows is asked of that process.
+targets = scrape["scrape_configs"][0]["static_configs"][0]["targets"]
+assert targets == ["analytics:7070", "bridge:7070"], targets
+for target in targets:
+    service = services[target.split(":")[0]]
+    assert "http" in service["command"][4].split(","), target
+    assert service["environment"]["METRICS_LISTEN"].endswith(":7070"), target
+    assert re.search(r"^http \{", open(service["command"][2]).read(), re.M), target
 PY
 }
 

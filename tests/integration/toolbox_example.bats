@@ -10,7 +10,7 @@ load ../lib/server
     TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/toolbox/run" 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok  ' <<<"$output")" -eq 25 ]
+    [ "$(grep -c '^ok  ' <<<"$output")" -eq 26 ]
     [ "${lines[-1]}" = 'all as it should be' ]
 }
 
@@ -19,7 +19,7 @@ load ../lib/server
     BACKEND=redis TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/toolbox/run" 3>&-
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok  ' <<<"$output")" -eq 23 ]
+    [ "$(grep -c '^ok  ' <<<"$output")" -eq 24 ]
     [ "${lines[-1]}" = 'all as it should be' ]
 }
 
