@@ -60,7 +60,7 @@ static int fill(const char *queue, size_t count)
     int64_t *ids = calloc(count, sizeof(*ids));
 
     if (!args || !ids) {
-        return 1;
+        abort();
     }
     for (size_t i = 0; i < count; i++) {
         args[i] = "{}";
@@ -73,6 +73,8 @@ static int fill(const char *queue, size_t count)
     for (size_t i = 0; i < count; i++) {
         printf("%lld\n", (long long)ids[i]);
     }
+    free(args);
+    free(ids);
     mr_conn_free(conn);
     return 0;
 }
