@@ -91,15 +91,14 @@ static int draw_token(char ret[TOKEN_SIZE], mr_error *err)
     return code;
 }
 
-// From 0 to 1: Lua inside of Redis draws the same numbers each time.
+// A whole number of 32 bits: Lua inside of Redis draws the same ones each time, and a fraction has
+// a comma in some languages.
 static int add_chance(struct redis_args *args, mr_error *err)
 {
     uint32_t number = 0;
-    char text[16];
     int code = draw(&number, sizeof(number), err);
 
-    snprintf(text, sizeof(text), "%.6f", number / (double)UINT32_MAX);
-    redis_args_copy(args, text);
+    redis_args_number(args, number);
     return code;
 }
 

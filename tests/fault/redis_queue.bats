@@ -194,3 +194,74 @@ end_leases()
     [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c first)" -eq 0 ]
     [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c second)" -eq 1 ]
 }
+
+# Everything that the keys of a queue hold.
+contents()
+{
+    local key
+    for key in $(redis --scan --pattern "mr:queue:{$1}*" | LC_ALL=C sort); do
+        echo "$key $(redis --raw dump "$key" | head -c -1 | md5sum)"
+    done
+}
+
+@test "where a fraction has a comma, jobs come back" {
+    localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null || [ -d de_DE.UTF-8 ] || skip 'no locale can be made'
+    [ "$(LOCPATH=$PWD LC_ALL=de_DE.UTF-8 locale decimal_point)" = , ]
+    export LOCPATH=$PWD LC_ALL=de_DE.UTF-8
+    calls 'enqueue k 1 queue c' 'claim c 1' 'fail L1 J1 error'
+    grep -q 'comes back' said || { cat said; false; }
+    [ "$(redis zcard 'mr:queue:{c}:later')" -eq 1 ]
+    # a second loss comes back by backoff
+    calls 'enqueue k 2 queue c' 'claim c 1 lease 1ms'
+    redis hset "mr:queue:{c}:job:$(redis --raw xrange 'mr:queue:{c}:lane:50' - + | tail -n 1)" lost 1
+    end_leases c
+    calls 'claim c 1'
+    grep -q nothing said || { cat said; false; }
+    [ "$(redis zcard 'mr:queue:{c}:later')" -eq 2 ]
+}
+
+@test "a script that fails has changed nothing" {
+    local key before call
+    # jobs in each place: one is running, one is late, one is due, one is dead
+    calls 'enqueue_many e k 0 1 2' 'claim e 1 lease 1h' 'enqueue k 3 queue e max_attempts 1 priority 10' 'claim e 1' 'fail L2 J3 error' \
+        'enqueue k 4 queue e delay 1ms' "shell 'redis-cli -s $redis_dir/socket --raw zrange mr:queue:{e}:leases 0 0 >lease'"
+    local lease id letter
+    lease=$(cat lease).e
+    id=$(redis --raw hkeys "mr:queue:{e}:lease:${lease%.e}" | grep '^[0-9]')
+    letter=$(redis --raw zrange 'mr:queue:{e}:dead' 0 0)
+    for key in later dead leases lanes settings; do
+        if redis exists "mr:queue:{e}:$key" | grep -q 1; then
+            redis rename "mr:queue:{e}:$key" kept
+        fi
+        redis set "mr:queue:{e}:$key" foreign
+        before=$(contents e)
+        for call in "fail $lease $id error" "fail $lease $id error no_retry 1" "release $lease" "complete $lease" 'claim e 5' "replay $letter" \
+            'replay_all e' 'enqueue k 5 queue e' 'enqueue k 5 queue e delay 1h'; do
+            calls "$call"
+            grep -q 'MR_EFOREIGN (config): .*WRONGTYPE' said || { echo "$key: $call"; cat said; false; }
+            [ "$(contents e)" = "$before" ] || { echo "$key: $call has changed something"; false; }
+        done
+        redis del "mr:queue:{e}:$key"
+        redis renamenx kept "mr:queue:{e}:$key" || true
+    done
+    # the same for lanes, which the due one, the dead one and a new one would go to
+    redis rename 'mr:queue:{e}:lane:50' kept
+    redis set 'mr:queue:{e}:lane:50' foreign
+    redis set 'mr:queue:{e}:lane:60' foreign
+    before=$(contents e)
+    for call in "fail $lease $id error" "release $lease" "complete $lease" 'claim e 5' 'enqueue k 5 queue e' 'enqueue k 6 queue e priority 60'; do
+        calls "$call"
+        grep -q 'MR_EFOREIGN (config): .*WRONGTYPE' said || { echo "$call"; cat said; false; }
+        [ "$(contents e)" = "$before" ] || { echo "$call has changed something"; false; }
+    done
+    redis del 'mr:queue:{e}:lane:60'
+    redis rename kept 'mr:queue:{e}:lane:50'
+    calls "complete $lease" 'replay_all e' 'await e 1' 'complete L1' 'drain e 10'
+    wait_until 20 drained e
+}
+
+drained()
+{
+    calls "drain $1 10"
+    [ "$("$MR_BIN" status "$1" --json)" = "{\"queues\":[{\"queue\":\"$1\",\"available\":0,\"running\":0,\"scheduled\":0,\"dead\":0}]}" ]
+}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes jobs under one lease. ARGV: the worker's name, how many at most, the lease in ms (0: as the queue says), 1 where `state` is wanted,
--- a random token, a random number from 0 to 1. Returns the lease, its end and the time in microseconds, the priority, and the jobs;
+-- a random token, a random number of 32 bits. Returns the lease, its end and the time in microseconds, the priority, and the jobs;
 -- nothing where there is nothing to do.
 --
 -- Before that a bounded slice of upkeep: jobs that are due become available, leases that have ended are rescued. Ends are kept by lease, in
@@ -21,19 +21,22 @@ local FIELDS = {'kind', 'args', 'meta', 'blob', 'tenant', 'ref', 'attempt', 'max
 
 local function promote()
   local due = redis.call('ZRANGEBYSCORE', queue .. ':later', '-inf', now_ms, 'LIMIT', 0, PROMOTE_MAX)
-  for _, id in ipairs(due) do
+  local priorities = {}
+  for i, id in ipairs(due) do
+    priorities[i] = lane_of(id) or ''
+  end
+  for i, id in ipairs(due) do
     redis.call('ZREM', queue .. ':later', id)
-    local priority = redis.call('HGET', job_key(id), 'priority')
-    if priority then
-      append(id, priority)
+    if priorities[i] ~= '' then
+      append(id, priorities[i])
     end
   end
 end
 
 -- A job whose worker was lost: back at once the first time, with backoff later, a dead letter beyond the limit, but only while the fleet is
 -- healthy. In a stall the attempt is given back, and the count of losses stays one below the limit. As sql/internal/job_rescue.sql.
-local function lose(id, priority, healthy)
-  local before = tonumber(redis.call('HGET', job_key(id), 'lost')) or 0
+local function lose(id, priority, healthy, job)
+  local before = number_of(job[1], 0)
   local most = setting('poison_limit', 3, 1, 32000)
   local lost = healthy and before + 1 or math.max(before, math.min(before + 1, most - 1))
   redis.call('HSET', job_key(id), 'lost', lost)
@@ -41,9 +44,9 @@ local function lose(id, priority, healthy)
     bury(id, 'poison', 'its worker was lost ' .. lost .. ' times in a row')
     return
   end
-  redis.call('HINCRBY', job_key(id), 'attempt', 1)
+  redis.call('HSET', job_key(id), 'attempt', number_of(job[2], 1) + 1)
   if not healthy then
-    redis.call('HINCRBY', job_key(id), 'max_attempts', 1)
+    redis.call('HSET', job_key(id), 'max_attempts', number_of(job[3], 1) + 1)
   end
   if before == 0 then
     append(id, priority)
@@ -63,11 +66,16 @@ local function rescue()
       for i = #ids, left + 1, -1 do -- the rest stays open, for the next time
         ids[i], entries[i] = nil, nil
       end
-      local finished = tonumber(redis.call('HGET', queue, 'finished_us') or 0)
-      local healthy = finished > tonumber(redis.call('HGET', lease_key(lease), 'claimed_us') or 0)
+      local finished = number_of(redis.call('HGET', queue, 'finished_us'), 0)
+      local healthy = finished > number_of(redis.call('HGET', lease_key(lease), 'claimed_us'), 0)
+      local jobs = {}
+      for i, id in ipairs(ids) do
+        jobs[i] = redis.call('HMGET', job_key(id), 'lost', 'attempt', 'max_attempts')
+      end
+      check_lane(priority)
       let_go(lease, ids, entries, priority, 'lost')
-      for _, id in ipairs(ids) do
-        lose(id, priority, healthy)
+      for i, id in ipairs(ids) do
+        lose(id, priority, healthy, jobs[i])
       end
       left = left - #ids
     end
@@ -79,7 +87,7 @@ end
 
 -- Names of workers would pile up in the group.
 local function tidy()
-  if now_ms - tonumber(redis.call('HGET', queue, 'tidied_ms') or 0) < TIDY_MS then
+  if now_ms - number_of(redis.call('HGET', queue, 'tidied_ms'), 0) < TIDY_MS then
     return
   end
   redis.call('HSET', queue, 'tidied_ms', now_ms)
@@ -142,6 +150,7 @@ local function take(priority)
   return rows, marks
 end
 
+check_keys()
 promote()
 rescue()
 

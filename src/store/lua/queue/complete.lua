@@ -18,6 +18,7 @@ for i = 1, leases do
   seen[lease] = true
   all[i] = {lease, ids, entries, priority}
 end
+check_keys()
 local done = 0
 for _, one in ipairs(all) do
   let_go(one[1], one[2], one[3], one[4], 'worked')
