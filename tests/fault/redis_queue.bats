@@ -265,3 +265,72 @@ drained()
     calls "drain $1 10"
     [ "$("$MR_BIN" status "$1" --json)" = "{\"queues\":[{\"queue\":\"$1\",\"available\":0,\"running\":0,\"scheduled\":0,\"dead\":0}]}" ]
 }
+
+@test "settings with fractions lose no job" {
+    redis hset 'mr:queue:{f}:settings' max_attempts 2.5 lease_ms 20000.5 poison_limit 1.5 retry_base_ms 1.5 retry_cap_ms 2.5 retry_jitter 0.5 dead_max 10.5
+    calls 'enqueue k 1 queue f' 'claim f 1'
+    grep -q 'f k 1, attempt 1 of 2' said || { cat said; false; }
+    end_leases f
+    calls 'await f 1'
+    grep -q 'f k 1, attempt 2 of 3' said || { cat said; false; }
+    end_leases f
+    calls 'await f 1' 'fail L1 J1 error' 'await f 1' 'fail L2 J1 error' 'replay_all f'
+    grep -q 'dead' said || { cat said; false; }
+    drained f
+}
+
+@test "a job whose fields are no numbers is not lost" {
+    local id
+    calls 'enqueue k 1 queue n' 'claim n 1'
+    id=$(redis --raw xrange 'mr:queue:{n}:lane:50' - + | tail -n 1)
+    redis hset "mr:queue:{n}:job:$id" attempt 1.5 max_attempts 5.5 lost x
+    redis hset 'mr:queue:{n}' leases x finished_us x tidied_ms x
+    end_leases n
+    calls 'claim n 1'
+    grep -q 'n k 1, attempt 2 of 6' said || { cat said; false; }
+    redis hset "mr:queue:{n}:job:$id" attempt 2.5 max_attempts x
+    calls "fail $(redis --raw zrange 'mr:queue:{n}:leases' 0 0).n $id error retry 1ms"
+    grep -q 'dead' said || { cat said; false; }
+    redis hset "mr:queue:{n}:job:$id" max_attempts 7.5 priority none
+    calls 'replay_all n' 'claim n 1' 'complete L1'
+    grep -q 'n k 1, attempt 1 of 7, priority 50' said || { cat said; false; }
+    grep -q '1 completed' said || { cat said; false; }
+}
+
+@test "a claim brings 16 MB at most, or one job" {
+    local part with
+    for part in state blob args; do
+        calls "enqueue_many large.$part k 0 1 2 3 4 5 6"
+        # the third is larger than a batch; as jobs of an older version, they were not weighed
+        redis eval "for i = 1, 6 do
+            local key = KEYS[1] .. ':job:' .. redis.call('hget', KEYS[1], 'no') .. string.format('%012.0f', i)
+            redis.call('hset', key, '$part', string.rep('1', i == 3 and 20000000 or 6000000))
+            if '$part' ~= 'state' then redis.call('hdel', key, 'bytes') end
+            end" 1 "mr:queue:{large.$part}"
+        for with in 2 1 2 1 0; do
+            calls "claim large.$part 10"
+            [ "$(grep -c ' k ' said)" -eq "$with" ] || { cut -c 1-200 said; false; }
+        done
+    done
+    # nobody wants the states
+    calls 'enqueue_many left k 0 1 2 3 4 5 6'
+    redis eval "for i = 1, 6 do
+        redis.call('hset', KEYS[1] .. ':job:' .. redis.call('hget', KEYS[1], 'no') .. string.format('%012.0f', i), 'state', string.rep('1', 6000000))
+        end" 1 'mr:queue:{left}'
+    calls 'claim left 10 without_state 1'
+    [ "$(grep -c ' k ' said)" -eq 6 ]
+}
+
+@test "a claim that fails leaves the jobs where they were" {
+    calls 'enqueue_many o k 0 1 2 3'
+    local id
+    id=$(redis --raw xrange 'mr:queue:{o}:lane:50' - + | tail -n 1)
+    redis rename "mr:queue:{o}:job:$id" kept
+    redis set "mr:queue:{o}:job:$id" foreign
+    calls 'claim o 10'
+    grep -q 'MR_EFOREIGN' said || { cat said; false; }
+    [ "$(redis xpending 'mr:queue:{o}:lane:50' workers | head -n 1)" -eq 0 ]
+    redis rename kept "mr:queue:{o}:job:$id"
+    calls 'claim o 10'
+    [ "$(grep -c ' k ' said)" -eq 3 ]
+}

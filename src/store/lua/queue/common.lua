@@ -54,12 +54,17 @@ local function number_of(value, default)
 end
 
 -- A setting of the queue's; what is no number, or out of bounds, does not count.
-local function setting(name, default, least, most)
+local function fraction(name, default, least, most)
   local value = tonumber(redis.call('HGET', queue .. ':settings', name) or '')
   if value and value >= least and value <= most then
     return value
   end
   return default
+end
+
+-- One that is a whole number: what is behind the point does not count.
+local function setting(name, default, least, most)
+  return math.floor(fraction(name, default, least, most))
 end
 
 local function in_parts(list, call)
@@ -116,8 +121,8 @@ end
 -- base * factor^(attempt - 1), plus up to jitter of it, at most cap; `random` is the caller's, a whole number of 32 bits: Redis has the same numbers
 -- each time, and a fraction would be written with the comma of the caller's language.
 local function backoff(attempt, random)
-  local delay = setting('retry_base_ms', 2000, 1, 1e12) * setting('retry_factor', 2, 1, 100) ^ math.min(attempt - 1, 60)
-  delay = delay * (1 + setting('retry_jitter', 0.5, 0, 1) * random / 4294967295)
+  local delay = setting('retry_base_ms', 2000, 1, 1e12) * fraction('retry_factor', 2, 1, 100) ^ math.min(attempt - 1, 60)
+  delay = delay * (1 + fraction('retry_jitter', 0.5, 0, 1) * random / 4294967295)
   return math.floor(math.min(delay, setting('retry_cap_ms', 3600000, 1, 1e12)))
 end
 

@@ -3,6 +3,7 @@
 -- the fields, name and value: kind, args, meta, state, blob, tenant, ref, timeout_ms, priority, max_attempts; run_at_ms or delay_ms; expires_ms.
 -- Returns their ids. Refuses with MRNEW where the queue has no number yet.
 
+local WEIGHED = {args = true, meta = true, blob = true}
 local HIDDEN = {priority = true, max_attempts = true, run_at_ms = true, delay_ms = true, expires_ms = true}
 
 local number = redis.call('HGET', queue, 'no')
@@ -12,7 +13,7 @@ end
 
 -- Reads the job that begins at an argument: what is kept, where it goes, when it is due; and where the next one begins.
 local function read_job(at, most)
-  local given, fields = {}, {}
+  local given, fields, bytes = {}, {}, 0
   local stop = at + 2 * tonumber(ARGV[at])
   for k = at + 1, stop, 2 do
     given[ARGV[k]] = ARGV[k + 1]
@@ -20,12 +21,15 @@ local function read_job(at, most)
       fields[#fields + 1] = ARGV[k]
       fields[#fields + 1] = ARGV[k + 1]
     end
+    bytes = bytes + (WEIGHED[ARGV[k]] and #ARGV[k + 1] or 0)
   end
   local due_ms = number_of(given.run_at_ms) or now_ms + number_of(given.delay_ms, 0)
   if given.expires_ms then
     fields[#fields + 1] = 'stale_ms'
     fields[#fields + 1] = whole(due_ms + tonumber(given.expires_ms))
   end
+  fields[#fields + 1] = 'bytes'
+  fields[#fields + 1] = bytes
   check_lane(given.priority)
   return {fields = fields, priority = given.priority, max_attempts = given.max_attempts or most, due_ms = due_ms}, stop + 1
 end
