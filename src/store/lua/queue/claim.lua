@@ -11,7 +11,7 @@ local worker, max_jobs, lease_ms, with_state, token, random =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
 
 local PROMOTE_MAX = math.max(100, math.min(max_jobs, 1000))
-local RESCUE_MAX = 1000     -- jobs
+local RESCUE_MAX = 1000     -- jobs; from then on no other lease. One has 10,000 at most
 local EXPIRED_MAX = 10000   -- jobs passed over in one call
 local BATCH_BYTES = 16000000
 local STEP = 100            -- entries looked at together
@@ -56,6 +56,7 @@ local function lose(id, priority, healthy, job)
   end
 end
 
+-- Leases are rescued as a whole: of one that has some jobs left the token would be good, while others work on the rest.
 local function rescue()
   local left = RESCUE_MAX
   local ended = redis.call('ZRANGEBYSCORE', queue .. ':leases', '-inf', '(' .. now_ms, 'LIMIT', 0, 100)
@@ -64,9 +65,6 @@ local function rescue()
     if not ids then
       redis.call('ZREM', queue .. ':leases', lease)
     else
-      for i = #ids, left + 1, -1 do -- the rest stays open, for the next time
-        ids[i], entries[i] = nil, nil
-      end
       local finished = number_of(redis.call('HGET', queue, 'finished_us'), 0)
       local healthy = finished > number_of(redis.call('HGET', lease_key(lease), 'claimed_us'), 0)
       local jobs = {}

@@ -196,7 +196,7 @@ local function let_go(lease, ids, entries, priority, how)
     redis.call('XACK', lane, group, ...)
     redis.call('XDEL', lane, ...)
   end)
-  if open <= 0 then
+  if open <= 0 or how == 'lost' then
     if how == 'worked' or (how == 'back' and redis.call('HEXISTS', key, 'worked') == 1) then
       redis.call('HSET', queue, 'finished_us', whole(now_us))
     end
