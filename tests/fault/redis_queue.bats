@@ -208,6 +208,7 @@ contents()
     localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null || [ -d de_DE.UTF-8 ] || skip 'no locale can be made'
     [ "$(LOCPATH=$PWD LC_ALL=de_DE.UTF-8 locale decimal_point)" = , ]
     export LOCPATH=$PWD LC_ALL=de_DE.UTF-8
+    redis hset 'mr:queue:{c}:settings' retry_base_ms 3000000 # none is due meanwhile
     calls 'enqueue k 1 queue c' 'claim c 1' 'fail L1 J1 error'
     grep -q 'comes back' said || { cat said; false; }
     [ "$(redis zcard 'mr:queue:{c}:later')" -eq 1 ]
@@ -224,9 +225,9 @@ contents()
     local key before call
     # jobs in each place: one is running, one is late, one is due, one is dead
     calls 'enqueue_many e k 0 1 2' 'claim e 1 lease 1h' 'enqueue k 3 queue e max_attempts 1 priority 10' 'claim e 1' 'fail L2 J3 error' \
-        'enqueue k 4 queue e delay 1ms' "shell 'redis-cli -s $redis_dir/socket --raw zrange mr:queue:{e}:leases 0 0 >lease'"
+        'enqueue k 4 queue e delay 1ms'
     local lease id letter
-    lease=$(cat lease).e
+    lease=$(redis --raw zrange 'mr:queue:{e}:leases' 0 0).e
     id=$(redis --raw hkeys "mr:queue:{e}:lease:${lease%.e}" | grep '^[0-9]')
     letter=$(redis --raw zrange 'mr:queue:{e}:dead' 0 0)
     for key in later dead leases lanes settings; do
@@ -309,7 +310,7 @@ drained()
             if '$part' ~= 'state' then redis.call('hdel', key, 'bytes') end
             end" 1 "mr:queue:{large.$part}"
         for with in 2 1 2 1 0; do
-            calls "claim large.$part 10"
+            calls "claim large.$part 10 lease 1h"
             [ "$(grep -c ' k ' said)" -eq "$with" ] || { cut -c 1-200 said; false; }
         done
     done
@@ -343,14 +344,14 @@ drained()
     calls 'enqueue_many r k 0 1 2' 'claim r 2 lease 2h'
     small=$(redis --raw zrange 'mr:queue:{r}:leases' 1 1)
     redis zadd 'mr:queue:{r}:leases' 1 "$large" 2 "$small"
-    calls 'claim r 1' "heartbeat $large.r" "complete $large.r"
+    calls 'claim r 1 lease 1h' "heartbeat $large.r" "complete $large.r"
     [ "$(grep -c MR_ELEASE said)" -eq 2 ] || { cat said; false; }
     # the other one is for the next claim, and as good as before
     [ "$("$MR_BIN" status r --json)" = '{"queues":[{"queue":"r","available":1499,"running":3,"scheduled":0,"dead":0}]}' ]
     calls "heartbeat $small.r 1h" 'claim r 1' 'complete L1'
     grep -q extended said || { cat said; false; }
     redis zadd 'mr:queue:{r}:leases' 2 "$small"
-    calls 'claim r 1' "complete $small.r"
+    calls 'claim r 1 lease 1h' "complete $small.r"
     grep -q MR_ELEASE said || { cat said; false; }
     [ "$("$MR_BIN" status r --json)" = '{"queues":[{"queue":"r","available":1499,"running":2,"scheduled":0,"dead":0}]}' ]
 }
