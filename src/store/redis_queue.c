@@ -91,15 +91,14 @@ static int draw_token(char ret[TOKEN_SIZE], mr_error *err)
     return code;
 }
 
-// From 0 to 1: Lua inside of Redis draws the same numbers each time.
+// A whole number of 32 bits: Lua inside of Redis draws the same ones each time, and a fraction has
+// a comma in some languages.
 static int add_chance(struct redis_args *args, mr_error *err)
 {
     uint32_t number = 0;
-    char text[16];
     int code = draw(&number, sizeof(number), err);
 
-    snprintf(text, sizeof(text), "%.6f", number / (double)UINT32_MAX);
-    redis_args_copy(args, text);
+    redis_args_number(args, number);
     return code;
 }
 
@@ -366,7 +365,7 @@ int redis_queue_claim(struct redis_link *link, const mr_claim_options *options,
     if ((code = check_claim(options, err)) || (code = draw_token(token, err))) {
         return code;
     }
-    if (strlen(queue) > QUEUE_NAME_MAX) {
+    if (!queue[0] || strlen(queue) > QUEUE_NAME_MAX) {
         return 0; // there is no such queue
     }
     queue_key(queue, key);
@@ -449,9 +448,22 @@ static int refuse_unheld(const char *refusal, const char *lease, mr_error *err)
     return MR_EUNKNOWN;
 }
 
-// Runs a script that works on a lease and frees its arguments; *ret is not a refusal.
-static int ask_lease(struct redis_link *link, const char *script, struct redis_args *args,
-                     const char *lease, redisReply **ret, mr_error *err)
+// The lease that a refusal is about: the first one, where it does not say.
+static const char *refused_lease(const redisReply *reply, const char *const *leases, size_t count)
+{
+    static const char word[] = "MRLOST ";
+    int64_t at = 1;
+
+    if (queue_is_refusal(reply, word) &&
+        !str_parse_int(reply->str + strlen(word), 1, (int64_t)count, &at)) {
+        at = 1;
+    }
+    return leases[at - 1];
+}
+
+// Runs a script that works on leases and frees its arguments; *ret is not a refusal.
+static int ask_leases(struct redis_link *link, const char *script, struct redis_args *args,
+                      const char *const *leases, size_t count, redisReply **ret, mr_error *err)
 {
     redisReply *reply = NULL;
     int code = redis_args_eval(args, link, script, &reply, err);
@@ -461,9 +473,9 @@ static int ask_lease(struct redis_link *link, const char *script, struct redis_a
         return code;
     }
     if (queue_is_refusal(reply, "MRUNHELD ")) {
-        code = refuse_unheld(reply->str, lease, err);
+        code = refuse_unheld(reply->str, leases[0], err);
     } else if (reply->type == REDIS_REPLY_STATUS) {
-        code = queue_refuse_lease(lease, err);
+        code = queue_refuse_lease(refused_lease(reply, leases, count), err);
     }
     if (code) {
         freeReplyObject(reply);
@@ -473,11 +485,11 @@ static int ask_lease(struct redis_link *link, const char *script, struct redis_a
     return 0;
 }
 
-static int ask_lease_number(struct redis_link *link, const char *script, struct redis_args *args,
-                            const char *lease, int64_t *ret, mr_error *err)
+static int ask_leases_number(struct redis_link *link, const char *script, struct redis_args *args,
+                             const char *const *leases, size_t count, int64_t *ret, mr_error *err)
 {
     redisReply *reply = NULL;
-    int code = ask_lease(link, script, args, lease, &reply, err);
+    int code = ask_leases(link, script, args, leases, count, &reply, err);
 
     if (code) {
         return code;
@@ -524,7 +536,7 @@ int redis_queue_complete(struct redis_link *link, const char *const *leases, siz
         redis_args_done(&args);
         return code;
     }
-    return ask_lease_number(link, "queue/complete.lua", &args, leases[0], ret_done, err);
+    return ask_leases_number(link, "queue/complete.lua", &args, leases, lease_count, ret_done, err);
 }
 
 // The bytes of the first ERROR_CHARACTERS characters.
@@ -569,7 +581,7 @@ int redis_queue_fail(struct redis_link *link, const char *lease, int64_t id, con
         redis_args_done(&args);
         return code;
     }
-    if ((code = ask_lease(link, "queue/fail.lua", &args, lease, &reply, err))) {
+    if ((code = ask_leases(link, "queue/fail.lua", &args, &lease, 1, &reply, err))) {
         return code;
     }
     *ret_dead = reply->type == REDIS_REPLY_STRING && str_equal(reply->str, "dead");
@@ -590,7 +602,7 @@ int redis_queue_release(struct redis_link *link, const char *lease, const int64_
     begin_args(&args, &parts);
     redis_args_text(&args, parts.name);
     add_ids(&args, ids, count);
-    return ask_lease_number(link, "queue/release.lua", &args, lease, ret_done, err);
+    return ask_leases_number(link, "queue/release.lua", &args, &lease, 1, ret_done, err);
 }
 
 int redis_queue_heartbeat(struct redis_link *link, const char *lease, int64_t extend_ms,
@@ -607,5 +619,5 @@ int redis_queue_heartbeat(struct redis_link *link, const char *lease, int64_t ex
     begin_args(&args, &parts);
     redis_args_text(&args, parts.name);
     redis_args_number(&args, extend_ms);
-    return ask_lease_number(link, "queue/heartbeat.lua", &args, lease, ret_until_us, err);
+    return ask_leases_number(link, "queue/heartbeat.lua", &args, &lease, 1, ret_until_us, err);
 }

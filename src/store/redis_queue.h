@@ -66,8 +66,9 @@ int redis_queue_stats(struct redis_link *link, const char *queue, struct redis_q
 // The names of all queues, sorted; the caller frees each and the array.
 int redis_queue_names(struct redis_link *link, char ***ret, size_t *ret_count, mr_error *err);
 
-// Dead letters of a queue as millrace.list_dead() shows them: {"jobs":[...],"complete":...}. A text
-// of the caller's, from malloc(). `kind` may be NULL.
+// Dead letters of a queue as millrace.list_dead() shows them: {"jobs":[...],"complete":...}, at
+// most `limit` and 16 MB, or one; `complete` is false where there may be more. A text of the
+// caller's, from malloc(). `kind` may be NULL.
 int redis_queue_list_dead(struct redis_link *link, const char *queue, const char *kind, int limit,
                           char **ret, mr_error *err);
 int redis_queue_replay(struct redis_link *link, int64_t id, mr_error *err);

@@ -15,7 +15,8 @@
 #define LIST_BYTES_MAX (512 * 1024 * 1024)
 #define LIST_LIMIT_MAX 200
 
-// The columns of dead_list.lua.
+// What dead_list.lua answers, and its columns.
+enum { LIST_COMPLETE, LIST_LETTERS, LIST_FIELDS };
 enum {
     LETTER_ID,
     LETTER_KIND,
@@ -112,7 +113,7 @@ int redis_queue_stats(struct redis_link *link, const char *queue, struct redis_q
     int code = queue_check_utf8(queue, err);
 
     redis_args_init(&args);
-    if (code == 0 && strlen(queue) <= QUEUE_NAME_MAX) {
+    if (code == 0 && queue[0] && strlen(queue) <= QUEUE_NAME_MAX) {
         begin_args(&args, queue);
         code = ask_numbers(link, "queue/stats.lua", &args, queue, numbers, 4, err);
     }
@@ -199,19 +200,26 @@ static void add_letter(struct buf *out, const char *queue, const redisReply *let
 static int add_letters(struct redis_link *link, struct buf *out, const char *queue,
                        const redisReply *reply, mr_error *err)
 {
-    if (reply->type != REDIS_REPLY_ARRAY) {
+    const redisReply *letters = NULL;
+    int64_t complete = 0;
+
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == LIST_FIELDS) {
+        letters = reply->element[LIST_LETTERS];
+    }
+    if (!letters || letters->type != REDIS_REPLY_ARRAY ||
+        queue_number_of(reply->element[LIST_COMPLETE], &complete)) {
         return redis_link_strange(link, err);
     }
     buf_puts(out, "{\"jobs\":[");
-    for (size_t i = 0; i < reply->elements; i++) {
-        const redisReply *letter = reply->element[i];
+    for (size_t i = 0; i < letters->elements; i++) {
+        const redisReply *letter = letters->element[i];
         if (letter->type != REDIS_REPLY_ARRAY || letter->elements != LETTER_FIELDS) {
             return redis_link_strange(link, err);
         }
         buf_puts(out, i ? "," : "");
         add_letter(out, queue, letter);
     }
-    buf_puts(out, "]}");
+    buf_printf(out, "],\"complete\":%s}", complete ? "true" : "false");
     return buf_status(out, err);
 }
 

@@ -5,6 +5,7 @@
 #include "conform.h"
 
 #include <jansson.h>
+#include <locale.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -253,7 +254,8 @@ int main(void)
     char *line = NULL;
     size_t size = 0;
 
-    setlinebuf(stdout); // who is killed leaves whole lines
+    setlocale(LC_ALL, ""); // as an application may: some languages write fractions with a comma
+    setlinebuf(stdout);    // who is killed leaves whole lines
     for (; getline(&line, &size, stdin) > 0; line_no++) {
         line[strcspn(line, "\n")] = '\0';
         puts(line);

@@ -578,7 +578,11 @@ static void dead(char **args, int count)
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         say_letter(json_array_get(jobs, i));
     }
-    say("%zu dead letters", json_array_size(jobs));
+    const json_t *complete = json_object_get(page, "complete");
+    say("%zu dead letters%s", json_array_size(jobs),
+        json_is_true(complete)    ? ""
+        : json_is_false(complete) ? ", perhaps more"
+                                  : ", perhaps all");
     json_decref(page);
     mr_free(text);
 }

@@ -194,3 +194,164 @@ end_leases()
     [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c first)" -eq 0 ]
     [ "$(redis xinfo consumers 'mr:queue:{w}:lane:50' workers | grep -c second)" -eq 1 ]
 }
+
+# Everything that the keys of a queue hold.
+contents()
+{
+    local key
+    for key in $(redis --scan --pattern "mr:queue:{$1}*" | LC_ALL=C sort); do
+        echo "$key $(redis --raw dump "$key" | head -c -1 | md5sum)"
+    done
+}
+
+@test "where a fraction has a comma, jobs come back" {
+    localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null || [ -d de_DE.UTF-8 ] || skip 'no locale can be made'
+    [ "$(LOCPATH=$PWD LC_ALL=de_DE.UTF-8 locale decimal_point)" = , ]
+    export LOCPATH=$PWD LC_ALL=de_DE.UTF-8
+    redis hset 'mr:queue:{c}:settings' retry_base_ms 3000000 # none is due meanwhile
+    calls 'enqueue k 1 queue c' 'claim c 1' 'fail L1 J1 error'
+    grep -q 'comes back' said || { cat said; false; }
+    [ "$(redis zcard 'mr:queue:{c}:later')" -eq 1 ]
+    # a second loss comes back by backoff
+    calls 'enqueue k 2 queue c' 'claim c 1 lease 1ms'
+    redis hset "mr:queue:{c}:job:$(redis --raw xrange 'mr:queue:{c}:lane:50' - + | tail -n 1)" lost 1
+    end_leases c
+    calls 'claim c 1'
+    grep -q nothing said || { cat said; false; }
+    [ "$(redis zcard 'mr:queue:{c}:later')" -eq 2 ]
+}
+
+@test "a script that fails has changed nothing" {
+    local key before call
+    # jobs in each place: one is running, one is late, one is due, one is dead
+    calls 'enqueue_many e k 0 1 2' 'claim e 1 lease 1h' 'enqueue k 3 queue e max_attempts 1 priority 10' 'claim e 1' 'fail L2 J3 error' \
+        'enqueue k 4 queue e delay 1ms'
+    local lease id letter
+    lease=$(redis --raw zrange 'mr:queue:{e}:leases' 0 0).e
+    id=$(redis --raw hkeys "mr:queue:{e}:lease:${lease%.e}" | grep '^[0-9]')
+    letter=$(redis --raw zrange 'mr:queue:{e}:dead' 0 0)
+    for key in later dead leases lanes settings; do
+        if redis exists "mr:queue:{e}:$key" | grep -q 1; then
+            redis rename "mr:queue:{e}:$key" kept
+        fi
+        redis set "mr:queue:{e}:$key" foreign
+        before=$(contents e)
+        for call in "fail $lease $id error" "fail $lease $id error no_retry 1" "release $lease" "complete $lease" 'claim e 5' "replay $letter" \
+            'replay_all e' 'enqueue k 5 queue e' 'enqueue k 5 queue e delay 1h'; do
+            calls "$call"
+            grep -q 'MR_EFOREIGN (config): .*WRONGTYPE' said || { echo "$key: $call"; cat said; false; }
+            [ "$(contents e)" = "$before" ] || { echo "$key: $call has changed something"; false; }
+        done
+        redis del "mr:queue:{e}:$key"
+        redis renamenx kept "mr:queue:{e}:$key" || true
+    done
+    # the same for lanes, which the due one, the dead one and a new one would go to
+    redis rename 'mr:queue:{e}:lane:50' kept
+    redis set 'mr:queue:{e}:lane:50' foreign
+    redis set 'mr:queue:{e}:lane:60' foreign
+    before=$(contents e)
+    for call in "fail $lease $id error" "release $lease" "complete $lease" 'claim e 5' 'enqueue k 5 queue e' 'enqueue k 6 queue e priority 60'; do
+        calls "$call"
+        grep -q 'MR_EFOREIGN (config): .*WRONGTYPE' said || { echo "$call"; cat said; false; }
+        [ "$(contents e)" = "$before" ] || { echo "$call has changed something"; false; }
+    done
+    redis del 'mr:queue:{e}:lane:60'
+    redis rename kept 'mr:queue:{e}:lane:50'
+    calls "complete $lease" 'replay_all e' 'await e 1' 'complete L1' 'drain e 10'
+    wait_until 20 drained e
+}
+
+drained()
+{
+    calls "drain $1 10"
+    [ "$("$MR_BIN" status "$1" --json)" = "{\"queues\":[{\"queue\":\"$1\",\"available\":0,\"running\":0,\"scheduled\":0,\"dead\":0}]}" ]
+}
+
+@test "settings with fractions lose no job" {
+    redis hset 'mr:queue:{f}:settings' max_attempts 2.5 lease_ms 20000.5 poison_limit 1.5 retry_base_ms 1.5 retry_cap_ms 2.5 retry_jitter 0.5 dead_max 10.5
+    calls 'enqueue k 1 queue f' 'claim f 1'
+    grep -q 'f k 1, attempt 1 of 2' said || { cat said; false; }
+    end_leases f
+    calls 'await f 1'
+    grep -q 'f k 1, attempt 2 of 3' said || { cat said; false; }
+    end_leases f
+    calls 'await f 1' 'fail L1 J1 error' 'await f 1' 'fail L2 J1 error' 'replay_all f'
+    grep -q 'dead' said || { cat said; false; }
+    drained f
+}
+
+@test "a job whose fields are no numbers is not lost" {
+    local id
+    calls 'enqueue k 1 queue n' 'claim n 1'
+    id=$(redis --raw xrange 'mr:queue:{n}:lane:50' - + | tail -n 1)
+    redis hset "mr:queue:{n}:job:$id" attempt 1.5 max_attempts 5.5 lost x
+    redis hset 'mr:queue:{n}' leases x finished_us x tidied_ms x
+    end_leases n
+    calls 'claim n 1'
+    grep -q 'n k 1, attempt 2 of 6' said || { cat said; false; }
+    redis hset "mr:queue:{n}:job:$id" attempt 2.5 max_attempts x
+    calls "fail $(redis --raw zrange 'mr:queue:{n}:leases' 0 0).n $id error retry 1ms"
+    grep -q 'dead' said || { cat said; false; }
+    redis hset "mr:queue:{n}:job:$id" max_attempts 7.5 priority none
+    calls 'replay_all n' 'claim n 1' 'complete L1'
+    grep -q 'n k 1, attempt 1 of 7, priority 50' said || { cat said; false; }
+    grep -q '1 completed' said || { cat said; false; }
+}
+
+@test "a claim brings 16 MB at most, or one job" {
+    local part with
+    redis config set appendonly no # the disk is no part of this
+    for part in state blob; do
+        calls "enqueue_many large.$part k 0 1 2 3 4 5 6"
+        # the third is larger than a batch; as jobs of an older version, they were not weighed
+        redis eval "for i = 1, 6 do
+            local key = KEYS[1] .. ':job:' .. redis.call('hget', KEYS[1], 'no') .. string.format('%012.0f', i)
+            redis.call('hset', key, '$part', string.rep('1', i == 3 and 20000000 or 6000000))
+            if '$part' ~= 'state' then redis.call('hdel', key, 'bytes') end
+            end" 1 "mr:queue:{large.$part}"
+        for with in 2 1 2 1 0; do
+            calls "claim large.$part 10 lease 1h"
+            [ "$(grep -c ' k ' said)" -eq "$with" ] || { cut -c 1-200 said; false; }
+        done
+    done
+    # nobody wants the states
+    calls 'enqueue_many left k 0 1 2 3 4 5 6'
+    redis eval "for i = 1, 6 do
+        redis.call('hset', KEYS[1] .. ':job:' .. redis.call('hget', KEYS[1], 'no') .. string.format('%012.0f', i), 'state', string.rep('1', 6000000))
+        end" 1 'mr:queue:{left}'
+    calls 'claim left 10 without_state 1'
+    [ "$(grep -c ' k ' said)" -eq 6 ]
+}
+
+@test "a claim that fails leaves the jobs where they were" {
+    calls 'enqueue_many o k 0 1 2 3'
+    local id
+    id=$(redis --raw xrange 'mr:queue:{o}:lane:50' - + | tail -n 1)
+    redis rename "mr:queue:{o}:job:$id" kept
+    redis set "mr:queue:{o}:job:$id" foreign
+    calls 'claim o 10'
+    grep -q 'MR_EFOREIGN' said || { cat said; false; }
+    [ "$(redis xpending 'mr:queue:{o}:lane:50' workers | head -n 1)" -eq 0 ]
+    redis rename kept "mr:queue:{o}:job:$id"
+    calls 'claim o 10'
+    [ "$(grep -c ' k ' said)" -eq 3 ]
+}
+
+@test "a lease is rescued as a whole" {
+    local large small
+    calls 'enqueue_times r k 1500' 'claim r 1500 lease 1h'
+    large=$(redis --raw zrange 'mr:queue:{r}:leases' 0 0)
+    calls 'enqueue_many r k 0 1 2' 'claim r 2 lease 2h'
+    small=$(redis --raw zrange 'mr:queue:{r}:leases' 1 1)
+    redis zadd 'mr:queue:{r}:leases' 1 "$large" 2 "$small"
+    calls 'claim r 1 lease 1h' "heartbeat $large.r" "complete $large.r"
+    [ "$(grep -c MR_ELEASE said)" -eq 2 ] || { cat said; false; }
+    # the other one is for the next claim, and as good as before
+    [ "$("$MR_BIN" status r --json)" = '{"queues":[{"queue":"r","available":1499,"running":3,"scheduled":0,"dead":0}]}' ]
+    calls "heartbeat $small.r 1h" 'claim r 1' 'complete L1'
+    grep -q extended said || { cat said; false; }
+    redis zadd 'mr:queue:{r}:leases' 2 "$small"
+    calls 'claim r 1 lease 1h' "complete $small.r"
+    grep -q MR_ELEASE said || { cat said; false; }
+    [ "$("$MR_BIN" status r --json)" = '{"queues":[{"queue":"r","available":1499,"running":2,"scheduled":0,"dead":0}]}' ]
+}

@@ -127,6 +127,42 @@ calls()
     [ "$(redis --scan --pattern 'mr:queue:{d}:job:*' | wc -l)" -eq 0 ]
 }
 
+# A dead letter as the scripts leave it, many times: QUEUE KIND FROM TO BYTES, with args of so many bytes.
+letters()
+{
+    redis eval "for i = tonumber(ARGV[2]), tonumber(ARGV[3]) do
+        local id = string.format('1%012.0f', 100 + i)
+        redis.call('hset', KEYS[1] .. ':job:' .. id, 'kind', ARGV[1], 'priority', 50, 'attempt', 3, 'max_attempts', 3, 'created_us', 1, 'died_us', 1,
+                   'cause', 'failed', 'failure', 'x', 'lost', 0, 'args', '\"' .. string.rep('x', ARGV[4] - 2) .. '\"')
+        redis.call('zadd', KEYS[1] .. ':dead', i, id)
+        end" 1 "mr:queue:{$1}" "$2" "$3" "$4" "$5"
+}
+
+# How often the command $1 ran.
+ran()
+{
+    redis info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
+}
+
+@test "dead: letters of another kind are not read, nor more than was asked for, nor more than 16 MB" {
+    on_redis
+    calls 'enqueue k 1 queue l' 'claim l 1' 'complete L1' >/dev/null
+    letters l wanted 1 3 100
+    letters l other 4 500 100
+    redis config resetstat
+    [ "$(calls 'dead l wanted' | tail -n 1)" = '3 dead letters' ]
+    [ "$(ran hmget)" -eq 3 ]
+    redis config resetstat
+    [ "$(calls 'dead l @null 2' | tail -n 1)" = '2 dead letters, perhaps more' ]
+    [ "$(ran hmget)" -eq 2 ]
+    letters l large 501 504 6000000
+    redis config resetstat
+    [ "$(calls 'dead l large' | tail -n 1)" = '2 dead letters, perhaps more' ]
+    [ "$(ran hmget)" -eq 2 ]
+    letters l huge 505 506 17000000
+    [ "$(calls 'dead l huge' | tail -n 1)" = '1 dead letters, perhaps more' ]
+}
+
 @test "Redis is full: nothing goes in, what is there is worked off" {
     on_redis
     calls 'enqueue_many f k 0 1 2 3 4' 'enqueue k 5 queue f max_attempts 1' 'enqueue k 6 queue f delay 1ms' >/dev/null
@@ -201,4 +237,10 @@ cluster_is_up()
     [[ ${lines[0]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
     [[ ${lines[1]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
     [[ ${lines[2]} == 'MR_EFOREIGN (config): Redis at '*WRONGTYPE* ]]
+}
+
+@test "a queue without a name has no keys, which would be in as many slots" {
+    on_redis
+    redis set 'mr:queue:{}:lanes' foreign
+    [ "$(calls "claim '' 1" "depth ''")" = $'nothing\n0 available' ]
 }

@@ -16,7 +16,9 @@
 -- 1. A job that has not ended is in exactly one of: a lane (available; with a lease that names its entry: running), later, dead.
 -- 2. An entry is deleted when it is acknowledged and not before; nothing else shortens a stream.
 -- 3. A lease is live as long as its hash is there. Its last job, or its rescue, takes the hash away; from then on the token is void.
--- 4. A script checks first and writes afterwards: one that refuses has changed nothing.
+-- 4. A script reads and checks first and writes afterwards, and so does each part of claim: one that refuses, or raises an error, has changed nothing.
+--    Redis does not take back what a script did before its error. So fields that should be numbers are read with number_of(), and keys that
+--    may be another program's are looked at by check_keys() and check_lane() before the first write.
 -- 5. The clock is the server's.
 -- 6. A Redis that is full refuses a script at its first write, if that may need memory, and lets it go on otherwise: only enqueue begins with such
 --    a one, so that what is there can still be worked off.
@@ -45,13 +47,24 @@ local function whole(value)
   return string.format('%.0f', value)
 end
 
+-- A field that should hold a whole number.
+local function number_of(value, default)
+  local number = tonumber(value or '')
+  return number and math.abs(number) < 2 ^ 53 and math.floor(number) or default
+end
+
 -- A setting of the queue's; what is no number, or out of bounds, does not count.
-local function setting(name, default, least, most)
+local function fraction(name, default, least, most)
   local value = tonumber(redis.call('HGET', queue .. ':settings', name) or '')
   if value and value >= least and value <= most then
     return value
   end
   return default
+end
+
+-- One that is a whole number: what is behind the point does not count.
+local function setting(name, default, least, most)
+  return math.floor(fraction(name, default, least, most))
 end
 
 local function in_parts(list, call)
@@ -61,6 +74,35 @@ local function in_parts(list, call)
 end
 
 -- ---- where jobs wait ----
+
+-- Raise an error where a key has another type.
+local function check_keys()
+  redis.call('HLEN', queue)
+  redis.call('HLEN', queue .. ':settings')
+  for _, name in ipairs({':lanes', ':later', ':leases', ':dead'}) do
+    redis.call('ZCARD', queue .. name)
+  end
+end
+
+local checked = {}
+
+local function check_lane(priority)
+  if not checked[priority] then
+    redis.call('XLEN', lane_key(priority))
+    checked[priority] = true
+  end
+end
+
+-- The lane that a job goes to, which can be written; nothing where the job is gone.
+local function lane_of(id)
+  local priority = redis.call('HGET', job_key(id), 'priority')
+  if not priority then
+    return nil
+  end
+  priority = string.find(priority, '^%d+$') and priority or '50'
+  check_lane(priority)
+  return priority
+end
 
 local known = {} -- lanes that this call has seen to be there
 
@@ -76,10 +118,11 @@ local function put_off(id, due_ms)
   redis.call('ZADD', queue .. ':later', whole(due_ms), id)
 end
 
--- base * factor^(attempt - 1), plus up to jitter of it, at most cap; `random` is the caller's, 0 to 1: Redis has the same numbers each time.
+-- base * factor^(attempt - 1), plus up to jitter of it, at most cap; `random` is the caller's, a whole number of 32 bits: Redis has the same numbers
+-- each time, and a fraction would be written with the comma of the caller's language.
 local function backoff(attempt, random)
-  local delay = setting('retry_base_ms', 2000, 1, 1e12) * setting('retry_factor', 2, 1, 100) ^ math.min(attempt - 1, 60)
-  delay = delay * (1 + setting('retry_jitter', 0.5, 0, 1) * random)
+  local delay = setting('retry_base_ms', 2000, 1, 1e12) * fraction('retry_factor', 2, 1, 100) ^ math.min(attempt - 1, 60)
+  delay = delay * (1 + fraction('retry_jitter', 0.5, 0, 1) * random / 4294967295)
   return math.floor(math.min(delay, setting('retry_cap_ms', 3600000, 1, 1e12)))
 end
 
@@ -148,11 +191,12 @@ end
 -- that was worked on and is finished says that the fleet is not stalled.
 local function let_go(lease, ids, entries, priority, how)
   local lane, key = lane_key(priority), lease_key(lease)
+  local open = number_of(redis.call('HGET', key, 'open'), 0) - #ids
   in_parts(entries, function(...)
     redis.call('XACK', lane, group, ...)
     redis.call('XDEL', lane, ...)
   end)
-  if redis.call('HINCRBY', key, 'open', -#ids) <= 0 then
+  if open <= 0 or how == 'lost' then
     if how == 'worked' or (how == 'back' and redis.call('HEXISTS', key, 'worked') == 1) then
       redis.call('HSET', queue, 'finished_us', whole(now_us))
     end
@@ -160,6 +204,7 @@ local function let_go(lease, ids, entries, priority, how)
     redis.call('ZREM', queue .. ':leases', lease)
     return
   end
+  redis.call('HSET', key, 'open', open)
   for i = 1, #ids do
     redis.call('HSET', key, ids[i], '')
   end

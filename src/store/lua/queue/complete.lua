@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Completes jobs of leases, all or none: they are gone afterwards. ARGV: how many leases, the leases, and where it is one: ids (none: all that
--- are open). Returns how many.
+-- are open). Returns how many. Refuses with MRLOST and the place of the first lease that is lost.
 
 local leases = tonumber(ARGV[1])
 local wanted, all, seen = {}, {}, {}
@@ -10,14 +10,15 @@ end
 for i = 1, leases do
   local lease = ARGV[1 + i]
   local ids, entries, priority = held(lease, wanted)
-  if not ids then
+  if seen[lease] or not ids and entries.ok == 'MRLOST' then
+    return redis.status_reply('MRLOST ' .. i)
+  elseif not ids then
     return entries
-  elseif seen[lease] then
-    return redis.status_reply('MRLOST')
   end
   seen[lease] = true
   all[i] = {lease, ids, entries, priority}
 end
+check_keys()
 local done = 0
 for _, one in ipairs(all) do
   let_go(one[1], one[2], one[3], one[4], 'worked')

@@ -9,6 +9,7 @@ local ids, entries, priority = held(ARGV[1], wanted)
 if not ids then
   return entries
 end
+check_keys()
 let_go(ARGV[1], ids, entries, priority, 'back')
 for _, id in ipairs(ids) do
   append(id, priority)
