@@ -375,6 +375,12 @@ int mr_try_lock(mr_conn *conn, const char *name, int *ret_locked, mr_error *err)
 // Gives it back. *ret_held, where not NULL: whether this connection had it until now.
 int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err);
 
+// From now on the server ends this session, and frees its locks, when it has heard nothing of this
+// connection for silence_ms: for a holder whose network may die. Make some call in time, such as
+// this one again. From 1 s to 1 day (MR_EINVALID). A connection that breaks has to be told again. Not
+// with the option `pooler` (MR_EUSAGE).
+int mr_lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err);
+
 // Takes the lock of a name for an owner, for ttl_ms; works behind a pooler, and belongs to no
 // connection. *ret_fence: its fencing number, larger than that of any holder before; 0: another
 // owner has it. Called by the owner who has it, it is renewed: ttl_ms counts from now on, the

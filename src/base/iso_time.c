@@ -11,6 +11,9 @@
 #define US_PER_SECOND   INT64_C(1000000)
 #define SECONDS_PER_DAY INT64_C(86400)
 #define FRACTION_DIGITS 6
+// The last one that PostgreSQL has is 294276, the last one that microseconds in 64 bits have
+// 294247.
+#define YEAR_MAX 294000
 
 struct parts {
     int year, month, day, hour, minute, second;
@@ -129,7 +132,7 @@ static bool exists(const struct parts *parts)
     int year = parts->year;
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 
-    if (year < 1 || parts->month < 1 || parts->month > 12 || parts->day < 1) {
+    if (year < 1 || year > YEAR_MAX || parts->month < 1 || parts->month > 12 || parts->day < 1) {
         return false;
     }
     return parts->day <= lengths[parts->month - 1] + (parts->month == 2 && leap) &&

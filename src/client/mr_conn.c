@@ -10,6 +10,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -515,13 +516,34 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     return 0;
 }
 
+// libpq takes the address of a Redis for a broken one of its own, and keeps nothing of it but the
+// words of its complaint.
+static bool was_for_redis(const PGconn *pg)
+{
+    static const char *const schemes[] = {"\"redis://", "\"rediss://", "\"unix://"};
+
+    for (size_t i = 0; pg && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (strstr(PQerrorMessage(pg), schemes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int refuse_closed(const PGconn *pg, mr_error *err)
+{
+    if (was_for_redis(pg)) {
+        return mr__conn_needs_pg("mr_conn_wrap", err);
+    }
+    mr_error_set(err, MR_EUSAGE, "the connection to wrap is not open");
+    mr_error_hint(err, "Connect with libpq first and see that PQstatus() is CONNECTION_OK.");
+    return MR_EUSAGE;
+}
+
 int mr_conn_wrap(PGconn *pg, mr_conn **ret, mr_error *err)
 {
     if (!pg || PQstatus(pg) != CONNECTION_OK) {
-        mr_error_set(err, MR_EUSAGE, "the connection to wrap is not open");
-        mr_error_hint(err, "Connect with libpq first and see that PQstatus() is CONNECTION_OK. A "
-                           "job in a transaction needs PostgreSQL; Redis cannot give it.");
-        return MR_EUSAGE;
+        return refuse_closed(pg, err);
     }
     const char *encoding = PQparameterStatus(pg, "client_encoding");
     if (encoding && !str_equal(encoding, "UTF8") && !str_equal(encoding, "SQL_ASCII")) {

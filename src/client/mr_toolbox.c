@@ -253,6 +253,16 @@ int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err)
     return give_bool(code, held, ret_held);
 }
 
+int mr_lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err)
+{
+    const struct toolbox_ops *ops = backend(conn, err);
+
+    if (!ops || check_session(conn, ops, err) || check_ms(silence_ms, "silence_ms", err)) {
+        return MR_EUSAGE;
+    }
+    return ops->lock_guard(conn, silence_ms, err);
+}
+
 int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
                   int64_t *ret_fence, mr_error *err)
 {

@@ -128,6 +128,17 @@ static int complete_many(mr_conn *conn, const char *const *leases, size_t count,
     return give_count(code, done, ret_done);
 }
 
+// The limit is that of a new job's state.
+static int check_state(const void *state, size_t state_size, mr_error *err)
+{
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+
+    job.kind = "any";
+    job.state = state;
+    job.state_size = state_size;
+    return redis_queue_check_job(&job, err);
+}
+
 static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
                 int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
                 int *ret_dead, mr_error *err)
@@ -135,7 +146,7 @@ static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
     bool dead = false;
     int code = request_check_fail(lease, error, retry_in_ms, state, state_size, err);
 
-    if (code == 0) {
+    if (code == 0 && (code = check_state(state, state_size, err)) == 0) {
         code = redis_queue_fail(mr__conn_redis(conn), lease, id, error, retry_in_ms, !no_retry,
                                 state, state_size, &dead, err);
     }

@@ -39,6 +39,7 @@ struct toolbox_ops {
     // Locks of the connection: NULL where a backend has none.
     int (*try_lock)(mr_conn *conn, const char *name, bool *ret, mr_error *err);
     int (*unlock)(mr_conn *conn, const char *name, bool *ret, mr_error *err);
+    int (*lock_guard)(mr_conn *conn, int64_t silence_ms, mr_error *err);
     // *ret is 0 when another owner has it.
     int (*lock_lease)(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
                       int64_t *ret, mr_error *err);

@@ -252,6 +252,18 @@ static int unlock(mr_conn *conn, const char *name, bool *ret, mr_error *err)
     return ask_name(conn, CALL_UNLOCK, name, ret, err);
 }
 
+static int lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err)
+{
+    AUTO_CALL call;
+    mr_reply *reply = NULL;
+
+    call_init(&call, CALL_LOCK_GUARD);
+    call_ms(&call, silence_ms);
+    int code = ask_row(conn, &call, 1, &reply, err);
+    mr_reply_free(reply);
+    return code;
+}
+
 static int lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
                       int64_t *ret, mr_error *err)
 {
@@ -285,6 +297,7 @@ const struct toolbox_ops toolbox_pg = {
     .rate_limit = rate_limit,
     .try_lock = try_lock,
     .unlock = unlock,
+    .lock_guard = lock_guard,
     .lock_lease = lock_lease,
     .unlock_lease = unlock_lease,
 };

@@ -29,7 +29,7 @@ static const struct row {
      "Its memory is used up: raise maxmemory, or let entries of the cache end sooner. Keep "
      "maxmemory-policy noeviction, or Redis throws away jobs and locks."},
     {"MISCONF", MR_EFULLDISK, false,
-     "Redis cannot write to its disk and takes no more; see its log."},
+     "Redis cannot write to its disk and only reads are answered; see its log."},
     {"READONLY", MR_EREADONLY, false, "It is a replica; give the address of its master."},
     {"NOAUTH", MR_EPRIVILEGE, false,
      "It wants a password: redis://[USER]:PASSWORD@HOST[:PORT][/DATABASE]."},
@@ -44,12 +44,16 @@ static const struct row {
     {"ASK", MR_ECONFIG, false, "The cluster moves this key to another node right now."},
     {"CROSSSLOT", MR_EINTERNAL, false, "Two keys of one call lie in different slots: a defect."},
     {"NOSCRIPT", MR_EINTERNAL, false, "A script was forgotten twice in one call."},
-    {"ERR unknown command", MR_ESERVER, false, "Redis 5 or newer is needed."},
+    {"ERR unknown command", MR_ESERVER, false, "Redis 6.2 or newer is needed."},
     {"ERR invalid password", MR_EPRIVILEGE, false, "The password is another one."},
     {"ERR AUTH", MR_EPRIVILEGE, false, "It has no password: leave it out of the address."},
     {"ERR DB index", MR_ECONFIG, false, "It has fewer databases; see its setting `databases`."},
     {"ERR max number of clients", MR_ECONNECT, false, "Raise its setting maxclients."},
 };
+
+// An old Redis refuses commands inside of scripts in words that stand in the middle.
+static const struct row not_in_scripts = {"not allowed from script", MR_ESERVER, false,
+                                          "Redis 6.2 or newer is needed."};
 
 // Before Redis 7 an error inside of a script stands behind where it happened, once or twice.
 static const char *skip_place(const char *text)
@@ -76,7 +80,7 @@ static const struct row *find(const char *text)
             return &rows[i];
         }
     }
-    return NULL;
+    return strstr(inner, not_in_scripts.word) ? &not_in_scripts : NULL;
 }
 
 int redis_error_set(const char *text, const char *place, struct mr_error *err)
@@ -96,4 +100,9 @@ bool redis_error_passes(const redisReply *reply)
     const struct row *row = reply->type == REDIS_REPLY_ERROR ? find(reply->str) : NULL;
 
     return row && row->passes;
+}
+
+bool redis_error_reads(const char *text)
+{
+    return str_starts(text, "MISCONF ");
 }

@@ -17,4 +17,7 @@ int redis_error_set(const char *text, const char *place, struct mr_error *err);
 // Whether the server refuses everything for a while, and has done nothing: LOADING and the like.
 bool redis_error_passes(const redisReply *reply);
 
+// Whether a server that says this still answers reads. It also says it to PING.
+bool redis_error_reads(const char *text);
+
 #endif

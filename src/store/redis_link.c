@@ -27,7 +27,11 @@
 #define POLL_MAX_MS    60000
 #define READ_SIZE      (64 * 1024)
 #define SHA_SIZE       41
-#define NAME_SIZE      64
+// What one command may have. hiredis counts it in an int, and Redis closes the connection of a
+// client that sends more than client-query-buffer-limit, 1 GiB.
+#define COMMAND_MAX  (INT64_C(256) * 1024 * 1024)
+#define WORD_FRAMING 32 // around each word, at most
+#define NAME_SIZE    64
 // EVALSHA, the script, the number of keys.
 #define EVAL_WORDS 3
 
@@ -147,9 +151,29 @@ static int receive(struct redis_link *link, int64_t deadline_ms, redisReply **re
     }
 }
 
+static int check_size(const struct command *command, struct mr_error *err)
+{
+    int64_t total = 0;
+
+    for (int i = 0; i < command->argc; i++) {
+        size_t size = command->sizes ? command->sizes[i] : strlen(command->argv[i]);
+        total += (int64_t)size + WORD_FRAMING;
+    }
+    if (total > COMMAND_MAX) {
+        mr_error_set(err, MR_ELIMIT, "a command of %lld bytes for Redis, the limit is %lld",
+                     (long long)total, (long long)COMMAND_MAX);
+        mr_error_hint(err, "Nothing was sent. Give fewer jobs a call, or smaller ones.");
+        return MR_ELIMIT;
+    }
+    return 0;
+}
+
 static int exchange(struct redis_link *link, const struct command *command, int64_t deadline_ms,
                     redisReply **ret, struct mr_error *err)
 {
+    if (check_size(command, err)) {
+        return MR_ELIMIT;
+    }
     char *text = NULL;
     // hiredis does not write through them
     int size = (int)redisFormatCommandArgv(&text, command->argc, (const char **)command->argv,
@@ -175,7 +199,7 @@ static int login_with(struct redis_link *link, int argc, const char *const *argv
     if (code) {
         return code;
     }
-    if (reply->type == REDIS_REPLY_ERROR && !courtesy) {
+    if (reply->type == REDIS_REPLY_ERROR && !courtesy && !redis_error_reads(reply->str)) {
         code = redis_error_set(reply->str, link->place, err);
         hang_up(link);
     }
@@ -493,6 +517,6 @@ int redis_link_strange(const struct redis_link *link, struct mr_error *err)
 {
     mr_error_set(err, MR_EDATABASE, "Redis at %s: the answer has another form than expected",
                  link->place);
-    mr_error_hint(err, "Is it Redis 5 or newer?");
+    mr_error_hint(err, "Is it Redis 6.2 or newer?");
     return MR_EDATABASE;
 }

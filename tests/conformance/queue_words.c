@@ -293,6 +293,29 @@ static void enqueue_times(char **args, int count)
     free(all);
 }
 
+// enqueue_heavy QUEUE COUNT BYTES: as many jobs with states of that size in one call; all of them
+// are one buffer here
+static void enqueue_heavy(char **args, int count)
+{
+    size_t times = (size_t)number_of(args[1]), size = (size_t)number_of(args[2]), done = 0;
+    mr_job_spec *jobs = calloc(times, sizeof(*jobs));
+    char *bytes = calloc(1, size);
+
+    (void)count;
+    for (size_t i = 0; jobs && bytes && i < times; i++) {
+        jobs[i] = (mr_job_spec)MR_JOB_SPEC_INIT;
+        jobs[i].queue = args[0];
+        jobs[i].kind = "k";
+        jobs[i].state = bytes;
+        jobs[i].state_size = size;
+    }
+    if (!failed(mr_enqueue_jobs(conform_conn(), jobs, times, 0, NULL, &done, &conform_err))) {
+        say("%zu done", done);
+    }
+    free(jobs);
+    free(bytes);
+}
+
 // ---- claiming ----
 
 // Texts that are there, JSON in one form.
@@ -704,6 +727,7 @@ const struct word queue_words[] = {
     {"enqueue_many", 3, ARGS_MAX, enqueue_many},
     {"enqueue_jobs", 1, ARGS_MAX, enqueue_jobs},
     {"enqueue_times", 3, 3, enqueue_times},
+    {"enqueue_heavy", 3, 3, enqueue_heavy},
     {"enqueue_mixed", 2, 2, enqueue_mixed},
     {"claim", 2, ARGS_MAX, claim},
     {"await", 2, ARGS_MAX, await},

@@ -72,6 +72,16 @@ static void unlock_now(char **args, int count)
     }
 }
 
+static void lock_guard(char **args, int count)
+{
+    (void)count;
+    if (say_failure(mr_lock_guard(conform_conn(), ms_of(args[0]), &conform_err))) {
+        say_hint();
+    } else {
+        say("guarded");
+    }
+}
+
 static void wait_for_job(char **args, int count)
 {
     const char *status = NULL;
@@ -132,6 +142,7 @@ const struct word trouble_words[] = {
     {"try_lock", 1, 1, try_lock},
     {"lock", 1, 1, lock_now},
     {"unlock", 1, 1, unlock_now},
+    {"lock_guard", 1, 1, lock_guard},
     {"wait", 1, 1, wait_for_job},
     {"send_heartbeat", 1, 1, send_heartbeat},
     {"shell", 1, 1, shell},

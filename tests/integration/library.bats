@@ -58,7 +58,7 @@ teardown_file()
 }
 
 @test "toolbox: cache, rate limiter, locks, breaker" {
-    "$DRIVER" cache_holds cache_expires cache_refuses rate_limits locks lock_is_lost leases no_session_locks in_a_transaction breaks breaks_for_threads
+    "$DRIVER" cache_holds cache_expires cache_refuses rate_limits locks lock_is_lost lock_is_guarded leases no_session_locks in_a_transaction breaks breaks_for_threads
 }
 
 @test "a lost lease is MR_ELEASE and changes nothing" {

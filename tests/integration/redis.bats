@@ -17,6 +17,8 @@ setup()
 
 teardown()
 {
+    # one that cannot save does not end otherwise
+    [ -z "${redis_pid:-}" ] || timeout 5 redis-cli -s "$redis_dir/socket" config set save '' >/dev/null 2>&1 || true
     redis_stop
 }
 
@@ -194,6 +196,42 @@ rewritten()
     [ "${lines[4]}" = deleted ]
     run --separate-stderr -1 "$MR_BIN" cache set k 1 --ttl 1h
     [[ $stderr == *'maxmemory-policy noeviction'* ]]
+}
+
+save_failed()
+{
+    redis info persistence | tr -d '\r' | grep -qx 'rdb_last_bgsave_status:err'
+}
+
+@test "Redis could not save: only reading works, also on a new connection" {
+    mkdir gone
+    on_redis --dir "$PWD/gone" --appendonly no --stop-writes-on-bgsave-error yes
+    calls 'cache_set k 1 1h' 'lock_lease l one 1h' 'enqueue k 1 queue q'
+    local at
+    redis config set save '3600 1000000'
+    rmdir gone
+    redis bgsave
+    wait_until 20 save_failed
+    [[ $(redis ping 2>&1) == MISCONF* ]]
+    run calls 'cache_get k' 'depth q' 'cache_set k 2 1h' 'cache_delete k' 'lock_lease m one 1h' 'unlock_lease l one' 'enqueue k 1 queue q' 'cache_get k'
+    [ "${lines[0]}" = 1 ]
+    [ "${lines[1]}" = '1 available' ]
+    for at in 2 3 4 5 6; do
+        [[ ${lines[at]} == 'MR_EFULLDISK (transient): Redis at '*MISCONF* ]]
+    done
+    [ "${lines[7]}" = 1 ]
+    [ "$("$MR_BIN" cache get k)" = 1 ]
+}
+
+@test "a command that is too large is refused before it is made, and its connection goes on" {
+    on_redis
+    # 2.5 GiB: more than hiredis can count
+    run calls 'enqueue_heavy q 40 67108864' 'enqueue_heavy q 5 60000000' 'enqueue_heavy q 2 1000' 'enqueue k 1 queue p' 'claim p 1' 'fail L1 J1 why state @rep:x:67108865' 'depth q'
+    [[ ${lines[0]} == 'MR_ELIMIT (rejected): a command of 2684'*' bytes for Redis, the limit is 268435456' ]]
+    [[ ${lines[1]} == 'MR_ELIMIT (rejected): a command of 3000'*' bytes for Redis, the limit is 268435456' ]]
+    [ "${lines[2]}" = '2 done' ]
+    [[ $output == *'MR_EINVALID (rejected, 22023): state is 67108865 bytes long, the limit is 67108864'* ]]
+    [ "${lines[-1]}" = "2 available" ]
 }
 
 @test "a password: missing, wrong, right, of a user, over TCP" {

@@ -168,6 +168,37 @@ SQL
         'number 10,number 20,number 30,number 40,number 50' ]
 }
 
+# Three jobs, each in a transaction of its own and apart from the others; what the calls got of them.
+three_apart()
+{
+    sql 'truncate done'
+    for _ in 1 2 3; do
+        enqueue >/dev/null
+        sleep 0.2 # the time in which a worker that does not wait for more has taken one
+    done
+    wait_until 30 eval '[ "$(noted)" -eq 3 ]'
+    sql 'select max(attempt) from done'
+}
+
+@test "--batch-wait: three jobs that come one after the other are one call" {
+    psql -X -q -v ON_ERROR_STOP=1 <<'SQL'
+create function gather(jobs jsonb[]) returns table (id bigint, error text) language plpgsql as $$
+begin
+  insert into done select (j ->> 'id')::bigint, cardinality(jobs), 'gather' from unnest(jobs) j;
+end $$;
+SQL
+    local largest i
+    start_worker "$q" --sql gather --per-batch --batch 10 --batch-wait 1s
+    # a worker that looks by itself, as it does every second, or a busy machine may come between: not every time
+    for i in 1 2 3 4 5 6 7 8; do
+        largest=$(three_apart)
+        [ "$largest" -lt 3 ] || break
+    done
+    show "three in one call at attempt $i"
+    [ "$largest" -eq 3 ]
+    stop_workers
+}
+
 @test "a batch function that raises: the poisonous job fails alone" {
     psql -X -q -v ON_ERROR_STOP=1 <<'SQL'
 create function picky(jobs jsonb[]) returns table (id bigint, error text) language plpgsql as $$

@@ -38,6 +38,12 @@ static void test_codes(void **state)
         {"READONLY You can't write against a read only replica.", MR_EREADONLY},
         {"MOVED 3999 127.0.0.1:6381", MR_ECONFIG},
         {"ERR unknown command `UNLINK`", MR_ESERVER},
+        {"ERR This Redis command is not allowed from scripts", MR_ESERVER},
+        {"ERR This Redis command is not allowed from script script: f00, on @user_script:3.",
+         MR_ESERVER},
+        {"ERR Error running script (call to f_1): @user_script:3: @user_script: 3: This Redis "
+         "command is not allowed from scripts",
+         MR_ESERVER},
         {"ERR something else", MR_EDATABASE},
         {"", MR_EDATABASE},
     };
@@ -69,11 +75,23 @@ static void test_passes(void **state)
     assert_false(redis_error_passes(&reply));
 }
 
+static void test_old_servers(void **state)
+{
+    mr_error err;
+
+    (void)state;
+    redis_error_set("ERR unknown command `UNLINK`", "here", &err);
+    assert_string_equal(err.hint, "Redis 6.2 or newer is needed.");
+    redis_error_set("ERR This Redis command is not allowed from scripts", "here", &err);
+    assert_string_equal(err.hint, "Redis 6.2 or newer is needed.");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_codes),
         cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_old_servers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,30 @@ static void lock_is_lost(void)
     mr_conn_free(conn);
 }
 
+// A holder that says nothing is ended by its server; one that speaks in time is not.
+static void lock_is_guarded(void)
+{
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    int held = -1;
+
+    CHECK_CODE(mr_lock_guard(NULL, 1000, &err), MR_EUSAGE);
+    CHECK_CODE(mr_lock_guard(conn, 0, &err), MR_EUSAGE);
+    CHECK_CODE(mr_lock_guard(conn, 999, &err), MR_EINVALID);
+    CHECK_CODE(mr_lock_guard(conn, INT64_C(86400001), &err), MR_EINVALID);
+    CHECK_OK(mr_lock(conn, "guarded", 0, &err));
+    CHECK_OK(mr_lock_guard(conn, 60000, &err));
+    CHECK_OK(mr_unlock(conn, "guarded", &held, &err));
+    CHECK_NUMBER(held, 1);
+    if (PQserverVersion(session) >= 140000) {
+        CHECK_OK(mr_lock(conn, "guarded", 0, &err));
+        CHECK_OK(mr_lock_guard(conn, 1000, &err));
+        session_await(session, "select millrace.try_lock('guarded')", "t");
+    }
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 static void leases(void)
 {
     mr_conn *conn = open_conn();
@@ -198,6 +222,7 @@ static void no_session_locks(void)
     CHECK_CODE(mr_lock(conn, "l", 0, &err), MR_EUSAGE);
     CHECK_CODE(mr_try_lock(conn, "l", &got, &err), MR_EUSAGE);
     CHECK_CODE(mr_unlock(conn, "l", &got, &err), MR_EUSAGE);
+    CHECK_CODE(mr_lock_guard(conn, 60000, &err), MR_EUSAGE);
     mr_conn_free(conn);
 }
 
@@ -305,6 +330,7 @@ const struct driver_case toolbox_cases[] = {
     {"rate_limits", rate_limits},
     {"locks", locks},
     {"lock_is_lost", lock_is_lost},
+    {"lock_is_guarded", lock_is_guarded},
     {"leases", leases},
     {"no_session_locks", no_session_locks},
     {"in_a_transaction", in_a_transaction},
