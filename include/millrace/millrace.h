@@ -377,8 +377,8 @@ int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err);
 
 // From now on the server ends this session, and frees its locks, when it has heard nothing of this
 // connection for silence_ms: for a holder whose network may die. Make some call in time, such as
-// this one again. From 1 s to 1 day (MR_EINVALID). A connection that breaks has to be told again. Not
-// with the option `pooler` (MR_EUSAGE).
+// this one again. From 1 s to 1 day (MR_EINVALID). A connection that breaks has to be told again.
+// Not with the option `pooler` (MR_EUSAGE).
 int mr_lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err);
 
 // Takes the lock of a name for an owner, for ttl_ms; works behind a pooler, and belongs to no

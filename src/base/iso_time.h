@@ -19,8 +19,9 @@ enum iso_time_fault {
 // With its zero byte.
 enum { ISO_TIME_SIZE = 96 };
 
-// Reads DATE[( |T)HH:MM[:SS[.FRACTION]][Z|(+|-)HH[[:]MM]]], the year of four to six digits and at most 294000, without
-// a zone in UTC. Microseconds since 1970-01-01 UTC go to *ret_us, which is left alone otherwise.
+// Reads DATE[( |T)HH:MM[:SS[.FRACTION]][Z|(+|-)HH[[:]MM]]], the year of four to six digits and at
+// most 294000, without a zone in UTC. Microseconds since 1970-01-01 UTC go to *ret_us, which is
+// left alone otherwise.
 enum iso_time_fault iso_time_parse(const char *text, int64_t *ret_us);
 
 // Writes it as PostgreSQL does inside of JSON: 2026-11-16T13:05:00.25+00:00.
