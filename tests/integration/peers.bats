@@ -54,7 +54,7 @@ skip_unless_installed()
     local reason
     reason=$(jq -r --arg name "$1" '.contenders[] | select(.name == $name) | .reason' "$PEERS")
     case $reason in
-    *'not installed'*) skip "$reason" ;;
+    *'not installed'*) skip "$reason: tools/deps --optional peers installs what can be had" ;;
     esac
 }
 
