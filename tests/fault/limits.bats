@@ -27,11 +27,6 @@ limited()
     sql "select count(*) from millrace.enqueue_many('k', array(select jsonb_build_object('n', n) from generate_series(1, $2) n), 'limited')"
 }
 
-all_done()
-{
-    [ "$(sql "select available + running + scheduled + retrying from millrace.stats('limited')")" -eq 0 ]
-}
-
 @test "concurrency: sixteen claimers, killed at random, never run more than five jobs" {
     need_psycopg2
     limited '{"concurrency": 5, "max_attempts": 1000, "poison_limit": 1000}' 100000
@@ -66,7 +61,7 @@ drain()
     for ((i = 0; i < $1; i++)); do
         start_worker limited --exec "python3 '$BATS_TEST_DIRNAME/../lib/note_runs.py' /dev/null 0.01" --concurrency "$2"
     done
-    wait_until 60 all_done
+    wait_until 60 queue_is_done limited
     rate=$((800 * 1000000 / (${EPOCHREALTIME/./} - begun)))
     stop_workers
 }
@@ -92,6 +87,6 @@ drain()
     begun=${EPOCHREALTIME/./}
     "$MR_BIN" work limited --exec "python3 '$BATS_TEST_DIRNAME/../lib/note_runs.py' /dev/null 0" --concurrency 4 --until-empty --json
     took=$((${EPOCHREALTIME/./} - begun))
-    all_done
+    queue_is_done limited
     show "rate 100/s: 400 jobs in $((took / 1000)) ms"
 }

@@ -28,11 +28,6 @@ limited()
             'args', jsonb_build_object('of', s.name))) from (select 'of' || floor(100 * power(random(), 2)) as name from generate_series(1, $3)) s))"
 }
 
-all_done()
-{
-    [ "$(sql "select available + running + scheduled + retrying from millrace.stats('limited')")" -eq 0 ]
-}
-
 @test "concurrency_per_key: sixteen claimers, killed at random, never run more than two jobs of a key" {
     need_psycopg2
     limited '{"concurrency_per_key": 2, "max_attempts": 1000, "poison_limit": 1000}' ordering_key 3000
@@ -57,7 +52,7 @@ all_done()
     sql "select count(millrace.enqueue('k', queue => 'limited', ordering_key => 'a')) from generate_series(1, 400)"
     begun=${EPOCHREALTIME/./}
     "$MR_BIN" work limited --exec "python3 '$BATS_TEST_DIRNAME/../lib/note_runs.py' /dev/null 0" --concurrency 4 --until-empty --json
-    all_done
+    queue_is_done limited
     show "400 jobs of one key, two at once: $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
 }
 

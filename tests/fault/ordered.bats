@@ -52,11 +52,6 @@ done_at_least()
     [ "$(sql 'select count(*) from run')" -ge "$1" ]
 }
 
-all_over()
-{
-    [ "$(sql "select available + running + scheduled + retrying from millrace.stats('q')")" -eq 0 ]
-}
-
 @test "eight workers, fifty keys, failures and kills: each key in its order, one at a time" {
     local i producer all=$((keys * jobs))
     enqueue 1 $((jobs / 2))
@@ -73,7 +68,7 @@ all_over()
     done
     wait "$producer"
     wait_until 240 done_at_least $all
-    wait_until 60 all_over
+    wait_until 60 queue_is_done q
     stop_workers
     echo "# attempts $(sql 'select sum(attempt) from run') for $(sql 'select count(*) from run') jobs, set aside $(sql "select sum(length(outcome) - length(replace(outcome, 'w', ''))) from millrace.claim") times" >&3
     [ "$(sql 'select count(*) from run')" -eq $all ]

@@ -38,12 +38,6 @@ effects_at_least()
     [ "$(sql 'select count(*) from effect')" -ge "$1" ]
 }
 
-# Nothing waits, runs or is to be retried.
-all_over()
-{
-    [ "$(sql "select available + running + scheduled + retrying from millrace.stats('q')")" -eq 0 ]
-}
-
 # Kills a worker whenever another part of the jobs is done, and starts another: kill_in_the_middle HOW_MUCH OPTION...
 kill_in_the_middle()
 {
@@ -73,7 +67,7 @@ check_completed()
     wait_until 60 grep -q ' 2$' "$runs"
     kill -CONT "${worker_pids[0]}"
     kill_in_the_middle runs_at_least q --exec "$handler" --concurrency 2 --batch 50 --lease 2s
-    wait_until 180 all_over
+    wait_until 180 queue_is_done q
     stop_workers
     check_completed
     # Every job ran, and no attempt ran twice: runs of a job <= its attempts.
@@ -92,7 +86,7 @@ check_completed()
         start_worker q --sql note --concurrency 2 --batch 50 --lease 2s
     done
     kill_in_the_middle effects_at_least q --sql note --concurrency 2 --batch 50 --lease 2s
-    wait_until 180 all_over
+    wait_until 180 queue_is_done q
     stop_workers
     check_completed
     [ "$(sql 'select count(*) from effect')" -eq $jobs ]

@@ -48,6 +48,15 @@ sql()
     psql -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
 }
 
+# Whether nothing of a queue waits, runs or is to be retried: by two looks, because one reads what is delayed before what runs, and a job that is rescued in
+# between is in neither.
+queue_is_done()
+{
+    for _ in 1 2; do
+        [ "$(sql "select available + running + scheduled + retrying from millrace.stats('$1')")" -eq 0 ] || return 1
+    done
+}
+
 # Starts a server for this test file alone, for tests that crash it or need settings of their
 # own, and points the PG* variables to it. $1 is a short name, the rest goes to pgserver. Has
 # the database "postgres" only; put the schema in with "$MR_BIN" migrate. fsync is off unless the

@@ -26,7 +26,7 @@ load_with()
 drained()
 {
     pgbench -n -T 2 -c 4 -f "$MR_ROOT/tests/stress/fair/work.pgbench" >"$MR_SCRATCH/rest.log" 2>&1
-    [ "$(sql "select available + running + scheduled + retrying from millrace.stats('fair')")" = 0 ]
+    queue_is_done fair
 }
 
 @test "every job is served once, as a job of its tenant" {
