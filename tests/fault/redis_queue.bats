@@ -205,7 +205,7 @@ contents()
 }
 
 @test "where a fraction has a comma, jobs come back" {
-    localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null || [ -d de_DE.UTF-8 ] || skip 'no locale can be made'
+    localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null || [ -d de_DE.UTF-8 ] || skip 'the locale de_DE cannot be made: apt install locales'
     [ "$(LOCPATH=$PWD LC_ALL=de_DE.UTF-8 locale decimal_point)" = , ]
     # glibc keeps what it made of LOCPATH, which a sanitizer takes for a leak
     export LOCPATH=$PWD LC_ALL=de_DE.UTF-8 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
