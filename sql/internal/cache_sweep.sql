@@ -4,12 +4,11 @@
 -- snapshot that is held, and each entry that lasts is copied about once for each time that the cache turns over.
 
 -- What the cache holds. entries: rows; total: keys, with those that have expired; valid: keys that have a value. Counted where it is small; otherwise
--- estimated from pages taken at random, so that a look costs the same however large it is.
-create or replace function millrace.cache_sample(p_now timestamptz, out entries bigint, out total bigint, out valid bigint, out exact boolean)
+-- estimated from that many pages taken at random, so that a look costs the same however large it is.
+create or replace function millrace.cache_sample(p_now timestamptz, p_pages int, out entries bigint, out total bigint, out valid bigint, out exact boolean)
 language plpgsql
 as $$
 declare
-  c_pages constant int := 256;
   v_old   int := (millrace.hint('millrace.cache_turn') + 1) % 2;
   v_share double precision;
   v_one   record;
@@ -19,7 +18,7 @@ begin
   valid := 0;
   exact := true;
   for i in 0..1 loop
-    v_share := least(1, c_pages / greatest(pg_relation_size(format('millrace.cache_%s', i)::regclass) / current_setting('block_size')::double precision, 1));
+    v_share := least(1, p_pages / greatest(pg_relation_size(format('millrace.cache_%s', i)::regclass) / current_setting('block_size')::double precision, 1));
     execute format('select count(*) as entries, count(*) filter (where s.newest and s.is_there) as total, count(*) filter (where s.newest and s.is_good) as valid
                       from (select c.entry_value is not null as is_there, c.good_until > $1 as is_good,
                                    not exists (select from millrace.cache_%1$s o where o.key_id = c.key_id and o.entry_no > c.entry_no)
@@ -43,7 +42,7 @@ declare
   v_sample record;
 begin
   perform millrace.at_home();
-  v_sample := millrace.cache_sample(p_now);
+  v_sample := millrace.cache_sample(p_now, 256);
   return row(v_sample.total, v_sample.valid, v_sample.total - v_sample.valid,
              pg_total_relation_size('millrace.cache_0') + pg_total_relation_size('millrace.cache_1'), v_sample.exact)::millrace.cache_figures;
 end $$;
@@ -66,7 +65,7 @@ begin
   end if;
   if millrace.due('millrace.cache_clock', p_now, 10000) then
     perform setval('millrace.cache_clock', millrace.epoch_ms(p_now));
-    v_sample := millrace.cache_sample(p_now);
+    v_sample := millrace.cache_sample(p_now, 256);
     if v_sample.entries > v_sample.valid
        and v_sample.entries >= 2 * v_sample.valid
        and (pg_relation_size(format('millrace.cache_%s', v_turn % 2)::regclass) >= c_small

@@ -8,7 +8,7 @@ declare
   v_rounds jsonb := millrace.rounds_last();
 begin
   perform millrace.at_home();
-  return jsonb_build_object(
+  return millrace.toolbox_figures(p_now) || jsonb_build_object(
     'at', p_now, 'queues', millrace.overview_queues(p_now, false),
     'segments', (select jsonb_object_agg(s.state, s.n)
                    from (select s.state, count(g.state) as n

@@ -16,7 +16,7 @@
 
 void bridge_look_init(struct bridge_look *look)
 {
-    *look = (struct bridge_look){.lag = -1, .pending = -1};
+    *look = (struct bridge_look){.lag = -1, .excess = look->excess, .pending = -1};
 }
 
 // ---- reading values ----
@@ -63,6 +63,7 @@ static void take_groups(struct bridge_look *look, const char *group, const redis
         look->lag = -1;
         take_number(bridge_member(row, "lag"), &look->lag);
         if (look->lag < 0) {
+            look->excess = 0;
             look->lag = str_equal(look->delivered, look->last) ? 0 : look->length;
         }
     }
@@ -89,6 +90,22 @@ static void take_time(struct bridge_look *look, const char *group, const redisRe
     }
 }
 
+// Redis counts what a group has read in memory, and an append-only file does not keep that count
+// whole: after a restart the lag can be too high for ever. Whenever nothing is left to read, it
+// shows by how much.
+static void settle_lag(struct bridge_look *look)
+{
+    if (look->lag < 0) {
+        return;
+    }
+    if (str_equal(look->delivered, look->last) && !look->first_waiting[0]) {
+        look->excess = look->lag;
+    } else if (look->lag < look->excess) {
+        look->excess = 0; // another Redis, or another group of that name
+    }
+    look->lag -= look->excess;
+}
+
 static void take_waiting(struct bridge_look *look, const char *group, const redisReply *reply)
 {
     (void)group;
@@ -97,6 +114,7 @@ static void take_waiting(struct bridge_look *look, const char *group, const redi
         reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {
         take_id(reply->element[0]->element[0], look->first_waiting);
     }
+    settle_lag(look);
 }
 
 // Words in capitals stand for what differs.

@@ -15,6 +15,7 @@
 struct bridge_look {
     int64_t length;                     // entries in the stream
     int64_t lag;                        // not delivered to the group; -1: not known
+    int64_t excess;                     // by which Redis counts the lag too high: see settle_lag
     int64_t pending;                    // delivered, not acknowledged; -1: not known
     int64_t now_ms;                     // Redis's clock
     char last[BRIDGE_ID_SIZE];          // the last id of the stream
@@ -23,6 +24,7 @@ struct bridge_look {
     char first_waiting[BRIDGE_ID_SIZE]; // the first that was not delivered; empty: none, not known
 };
 
+// Forgets what an earlier look saw, but for the excess. The first time `look` must be all zero.
 void bridge_look_init(struct bridge_look *look);
 
 #define BRIDGE_LOOK_ARGS 6

@@ -326,11 +326,34 @@ select is((select s #> '{maintain,last_at}' from t.system), to_jsonb(t.at('3 hou
 select is((select array_agg(d ->> 'duty') from t.system, jsonb_array_elements(s -> 'maintain' -> 'duties') d), (select array_agg(m.duty order by m.duty) from millrace.maintain_at(t.at('3 hours 64 seconds')) m), 'all duties');
 select is((select d -> 'total' from jsonb_array_elements(millrace.system_at(t.at('3 hours 65 seconds')) #> '{maintain,duties}') d where d ->> 'duty' = 'retire'), '0', 'nothing was retired');
 select is((select array_agg(m.k order by m.k) from jsonb_object_keys(millrace.metrics_at(t.at('3 hours 65 seconds'))) m(k)),
-          '{at,data_directory,database_bytes,maintain_seconds,pinned_segments,queues,removed_total,segments,xmin_age_seconds}', 'metrics have their keys');
+          '{at,cache_keys,data_directory,database_bytes,limiter_keys,lock_leases_total,locks_held,maintain_seconds,pinned_segments,queues,removed_total,segments,toolbox_bytes,xmin_age_seconds}', 'metrics have their keys');
 select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'segments', '{"open": 1, "closed": 0, "sealed": 2, "leaving": 0, "free": 13}', 'segments by state');
 select is(millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'pinned_segments', '{}', 'a segment that retention keeps is not pinned');
 select is(millrace.metrics_at(t.at('2 days')) -> 'pinned_segments' -> 'other', '2', 'one past it is, by the queues that need it');
 select ok(not millrace.metrics_at(t.at('3 hours 65 seconds')) -> 'queues' -> 0 ? 'wait', 'metrics have no percentiles');
+
+-- Of the toolbox.
+create function t.toolbox(p_at interval)
+returns text
+language sql
+as $$
+  select string_agg(coalesce(m -> k ->> 'valid' || '/' || (m -> k ->> 'expired'), m ->> k), ' ' order by n)
+    from millrace.metrics_at(t.at(p_at)) m
+   cross join unnest(array['cache_keys', 'limiter_keys', 'locks_held', 'lock_leases_total']) with ordinality k(k, n)
+$$;
+select is(t.toolbox('3 hours'), '0/0 0 0 0', 'an empty toolbox');
+select millrace.cache_set_at(t.at('3 hours'), 'k' || i % 5, '1', i % 5 * interval '1 minute' + interval '30 seconds') from generate_series(1, 20) i;
+select millrace.rate_limit_at(t.at('3 hours'), 'tenant' || i % 7, 100, p.per::interval, 1) from generate_series(1, 21) i, unnest(array['1 minute', '1 day']) p(per);
+select millrace.lock_lease_at(t.at('3 hours') + i * interval '1 second', 'lock' || i % 3, 'me' || i % 3, '1 minute') from generate_series(1, 30) i;
+select millrace.unlock_lease_at(t.at('3 hours 31 seconds'), 'lock1', 'me1');
+select is(t.toolbox('3 hours 32 seconds'), '4/1 14 2 3', 'keys with and without a value, keys of each length of period, locks that are held, leases');
+select is(t.toolbox('3 hours 2 minutes'), '3/2 14 0 3', 'time goes by');
+select is((select array_agg(b.key || ' ' || (b.value::bigint > 0) order by b.key) from jsonb_each_text(millrace.metrics_at(t.at('3 hours')) -> 'toolbox_bytes') b),
+          '{cache true,limiter true,locks true}', 'bytes of each part');
+select millrace.rate_limit_at(t.at('3 hours'), 'many' || i, 100, '1 minute', 1) from generate_series(1, 1200) i;
+select millrace.lock_lease_at(t.at('3 hours 1 second'), 'many' || i, 'me', '1 minute') from generate_series(1, 1200) i;
+select millrace.lock_lease_at(t.at('3 hours 1 second'), 'lock1', 'me1', '1 minute');
+select is(t.toolbox('3 hours 5 seconds'), '5/0 1000 1000 1204', 'keys and locks are counted up to a thousand');
 begin;
 create table t.held (n int);
 prepare transaction :'prepared';

@@ -232,7 +232,7 @@ static void take(struct bridge_look *look, int step, const char *answer)
 
 static void looks(void **state)
 {
-    struct bridge_look look;
+    struct bridge_look look = {0};
     char floor[BRIDGE_ID_SIZE] = "";
 
     (void)state;
@@ -264,7 +264,7 @@ static void looks(void **state)
 
 static void unknown_lag(void **state)
 {
-    struct bridge_look look;
+    struct bridge_look look = {0};
 
     (void)state;
     bridge_look_init(&look);
@@ -275,6 +275,40 @@ static void unknown_lag(void **state)
     assert_int_equal(look.lag, 9);
     take(&look, 1,
          "*1\r\n*4\r\n$4\r\nname\r\n$1\r\ng\r\n$17\r\nlast-delivered-id\r\n$3\r\n9-0\r\n");
+    assert_int_equal(look.lag, 0);
+}
+
+// Of a group that has read up to `delivered`, 8-0 or 9-0, of a stream up to 9-0.
+static void take_all(struct bridge_look *look, const char *delivered, int lag, bool waits)
+{
+    char groups[128];
+
+    bridge_look_init(look);
+    take(look, 0, "*4\r\n$6\r\nlength\r\n:9\r\n$17\r\nlast-generated-id\r\n$3\r\n9-0\r\n");
+    snprintf(groups, sizeof(groups),
+             "*1\r\n*6\r\n$4\r\nname\r\n$1\r\ng\r\n$17\r\nlast-delivered-id\r\n$3\r\n%s\r\n"
+             "$3\r\nlag\r\n:%d\r\n",
+             delivered, lag);
+    take(look, 1, groups);
+    take(look, 4, waits ? "*1\r\n*2\r\n$3\r\n9-0\r\n*0\r\n" : "*0\r\n");
+}
+
+static void excessive_lag(void **state)
+{
+    struct bridge_look look = {0};
+
+    (void)state;
+    take_all(&look, "8-0", 501, true);
+    assert_int_equal(look.lag, 501); // nothing shows yet that it is too high
+    take_all(&look, "9-0", 500, true);
+    assert_int_equal(look.lag, 500); // one that came between the steps
+    take_all(&look, "9-0", 500, false);
+    assert_int_equal(look.lag, 0);
+    take_all(&look, "8-0", 501, true);
+    assert_int_equal(look.lag, 1);
+    take_all(&look, "8-0", 3, true); // Redis counts from the beginning again
+    assert_int_equal(look.lag, 3);
+    take_all(&look, "9-0", 0, false);
     assert_int_equal(look.lag, 0);
 }
 
@@ -314,7 +348,8 @@ int main(void)
         cmocka_unit_test(fields),      cmocka_unit_test(text),
         cmocka_unit_test(entries),     cmocka_unit_test(wrong_entries),
         cmocka_unit_test(claimed),     cmocka_unit_test(looks),
-        cmocka_unit_test(unknown_lag), cmocka_unit_test(faults),
+        cmocka_unit_test(unknown_lag), cmocka_unit_test(excessive_lag),
+        cmocka_unit_test(faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
