@@ -2,7 +2,8 @@
 """Draws and judges the samples of a soak: soak.py SAMPLES CHART. Status 0: flat, 1: not, 2: broken.
 
 Flat: the straight line that fits disk and p99 best over the last two thirds of the time changes by at most 5 % of its
-middle between its ends. Beside the change stands its standard error: a line through noise is not level either."""
+middle between its ends. Beside the change stands its standard error: a line through noise is not level either. How much of p99 is the
+disk's shows a commit of one row in a table that has nothing to do with jobs, and how far the two go together (correlation)."""
 
 import json
 import sys
@@ -16,6 +17,7 @@ GROUND, INK, QUIET, LINE, FIT = "#ffffff", "#1f2328", "#59636e", "#0b5cad", "#bc
 PANELS = [
     ("Jobs that wait", "depth", 1, "", False),
     ("Commit to handler, p99", "p99_ms", 1, " ms", True),
+    ("Commit of one row elsewhere, p99", "commit_p99_ms", 1, " ms", False),
     ("Disk, the whole database", "disk_bytes", 1e9, " GB", True),
     ("WAL written", "wal_bytes_s", 1e6, " MB/s", False),
     ("Server's processor time", "server_cores", 1, " cores", False),
@@ -54,6 +56,15 @@ def doubt(samples, member):
     residue = sum((y - offset - slope * x) ** 2 for x, y in points) / max(len(points) - 2, 1)
     spread = sum((x - mean_x) ** 2 for x, _ in points)
     return (residue / spread) ** 0.5 * (points[-1][0] - points[0][0]) / middle if spread and middle else 0.0
+
+
+def together(samples, one, other):
+    """The correlation of two figures: 1 when they rise and fall as one, 0 when neither knows of the other."""
+    xs, ys = [sample[one] for sample in samples], [sample[other] for sample in samples]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    both = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys))
+    apart = sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys)
+    return both / apart ** 0.5 if apart else 0.0
 
 
 def text(x, y, content, anchor="start", size=12, fill=QUIET, weight="normal"):
@@ -104,15 +115,16 @@ def chart(samples):
 def report(samples):
     """Prints a line for each figure; true when all that has to be is flat."""
     part, good = settled(samples), True
-    print(f"{'over the last two thirds':28}{'mean':>12}{'least':>12}{'most':>12}{'change':>9}{'error':>8}")
+    print(f"{'over the last two thirds':40}{'mean':>12}{'least':>12}{'most':>12}{'change':>9}{'error':>8}")
     for title, member, divisor, unit, judged in PANELS + [
             ("Completed", "completed_s", 1, " jobs/s", False), ("Client's memory", "client_bytes", 1e6, " MB", False)]:
         values = [sample[member] / divisor for sample in part]
         moved = change(part, member)
         flat = not judged or abs(moved) <= FLAT
         good = good and flat
-        print(f"{title + (',' + unit if unit else ''):28}{shown(sum(values) / len(values)):>12}{shown(min(values)):>12}"
+        print(f"{title + (',' + unit if unit else ''):40}{shown(sum(values) / len(values)):>12}{shown(min(values)):>12}"
               f"{shown(max(values)):>12}{moved:>+9.1%}{doubt(part, member):>8.1%}{'' if not judged else '  flat' if flat else '  NOT FLAT'}")
+    print(f"p99 and the commit elsewhere: correlation {together(part, 'p99_ms', 'commit_p99_ms'):.2f}")
     return good
 
 

@@ -94,20 +94,22 @@ figure()
     python3 -c 'import json, sys
 for line in open(sys.argv[1]):
     sample = json.loads(line)
-    assert sample["disk_bytes"] > 0 and sample["wal_bytes_s"] > 0 and sample["client_bytes"] > 0, sample' "$MR_BUILD/bench/soak.ndjson"
+    assert sample["disk_bytes"] > 0 and sample["wal_bytes_s"] > 0 and sample["client_bytes"] > 0 and sample["commit_p99_ms"] > 0, sample' "$MR_BUILD/bench/soak.ndjson"
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$MR_BUILD/bench/soak.svg"
 }
 
 @test "a soak is judged: flat or not, or too short" {
     flat=$MR_SCRATCH/flat rising=$MR_SCRATCH/rising
     for ((i = 1; i <= 30; i++)); do
-        sample="{\"at_s\": $i, \"depth\": 0, \"p99_ms\": 5, \"disk_bytes\": %d, \"wal_bytes_s\": 1, \"server_cores\": 1, \"completed_s\": 1, \"client_bytes\": 1}\n"
+        sample="{\"at_s\": $i, \"depth\": 0, \"p99_ms\": $((5 + i % 2)), \"commit_p99_ms\": $((3 + i % 2)), \"disk_bytes\": %d, \"wal_bytes_s\": 1, \"server_cores\": 1, \"completed_s\": 1, \"client_bytes\": 1}\n"
         # shellcheck disable=SC2059  # the format is the sample
         printf "$sample" 1000000 >>"$flat"
         # shellcheck disable=SC2059
         printf "$sample" $((1000000 + i * 10000)) >>"$rising"
     done
-    python3 -B "$MR_ROOT/bench/soak.py" "$flat" "$MR_SCRATCH/flat.svg"
+    run python3 -B "$MR_ROOT/bench/soak.py" "$flat" "$MR_SCRATCH/flat.svg"
+    [ "$status" -eq 0 ]
+    [[ $output == *'correlation 1.00'* ]]
     run python3 -B "$MR_ROOT/bench/soak.py" "$rising" "$MR_SCRATCH/rising.svg"
     [ "$status" -eq 1 ]
     [[ $output == *'NOT FLAT'* ]]
