@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { axe_source, job_of, sql, until, visit } from "./lib/visit.js";
 
-const allow = /api\/v1\/doctor/;
 const fragments = () => ({
     overview: "#/", queues: "#/queues", queue: "#/queues/mail", jobs: "#/jobs", job: "#/jobs/" + job_of("running"),
     dead: "#/dead", schedules: "#/schedules", batches: "#/batches", batch: "#/batches/" + sql("select max(id) from millrace.batches"),
@@ -34,9 +33,12 @@ await visit(async (browser) => {
         await settle(browser, fragment);
         const wide = await browser.page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(wide <= 360, `${name} is ${wide} wide`);
+        // nor is a table whose rows are lists there: what it says is read without scrolling
+        const cut = await browser.page.evaluate(() => [...document.querySelectorAll(".scroll:has(.stack)")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.ariaLabel));
+        assert.deepEqual(cut, [], name);
         await browser.shot("phone-" + name);
     }
-}, { width: 360, allow });
+}, { width: 360 });
 
 // What axe finds wrong, in both colours; the toggle changes them.
 for (const scheme of ["light", "dark"]) {
@@ -55,7 +57,7 @@ for (const scheme of ["light", "dark"]) {
         const before = await colour();
         await press(scheme === "dark" ? "Light colours" : "Dark colours");
         assert.notEqual(await colour(), before);
-    }, { scheme, allow });
+    }, { scheme });
 }
 
 // From the top of the page by Tab alone: past the navigation, each with an outline, and into a queue.

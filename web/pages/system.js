@@ -8,7 +8,7 @@ import { useLoad } from "/core/load.js";
 import { bytes, count, cut, duration, many } from "/core/format.js";
 import { Badge } from "/parts/badge.js";
 import { Facts, Tiles } from "/parts/tiles.js";
-import { Loaded, Trouble } from "/parts/trouble.js";
+import { Loaded } from "/parts/trouble.js";
 import { Table } from "/parts/table.js";
 import { Time } from "/parts/time.js";
 import { visible } from "/parts/payload.js";
@@ -64,17 +64,20 @@ function Checks({ caption, checks })
     ]} />`;
 }
 
+function Findings({ checks })
+{
+    const found = checks.filter((c) => c.verdict !== "ok").sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
+    const fine = checks.filter((c) => c.verdict === "ok");
+
+    return html`${found.length > 0 && html`<${Checks} caption="What the doctor found" checks=${found} />`}
+        ${fine.length > 0 && html`<details><summary>${many(fine.length, "check")} ${fine.length === 1 ? "is" : "are"} ok</summary><${Checks} caption="What is ok" checks=${fine} /></details>`}`;
+}
+
 function Doctor()
 {
     const checks = useLoad("", (signal) => get("/doctor", null, { signal }), DOCTOR_MS, true);
-    const all = checks.data?.checks || [];
-    const found = all.filter((c) => c.verdict !== "ok").sort((a, b) => verdicts.indexOf(a.verdict) - verdicts.indexOf(b.verdict));
-    const fine = all.filter((c) => c.verdict === "ok");
 
-    return html`<section><h2>Doctor</h2>
-        <${Trouble} error=${checks.error} />
-        ${found.length > 0 && html`<${Checks} caption="What the doctor found" checks=${found} />`}
-        ${fine.length > 0 && html`<details><summary>${many(fine.length, "check")} ${fine.length === 1 ? "is" : "are"} ok</summary><${Checks} caption="What is ok" checks=${fine} /></details>`}</section>`;
+    return html`<section><h2>Doctor</h2><${Loaded} from=${checks} show=${(data) => html`<${Findings} checks=${data.checks || []} />`} /></section>`;
 }
 
 export function System()
