@@ -4,13 +4,15 @@
 -- snapshot that is held, and each entry that lasts is copied about once for each time that the cache turns over.
 
 -- What the cache holds. entries: rows; total: keys, with those that have expired; valid: keys that have a value. Counted where it is small; otherwise
--- estimated from that many pages taken at random, so that a look costs the same however large it is.
+-- estimated from about that many pages taken at random, so that a look costs the same however large it is. How many came is left to chance, how many rows are on
+-- one is not: so the rows of a page count, times all pages.
 create or replace function millrace.cache_sample(p_now timestamptz, p_pages int, out entries bigint, out total bigint, out valid bigint, out exact boolean)
 language plpgsql
 as $$
 declare
   v_old   int := (millrace.hint('millrace.cache_turn') + 1) % 2;
-  v_share double precision;
+  v_pages double precision;
+  v_scale double precision;
   v_one   record;
 begin
   entries := 0;
@@ -18,19 +20,23 @@ begin
   valid := 0;
   exact := true;
   for i in 0..1 loop
-    v_share := least(1, p_pages / greatest(pg_relation_size(format('millrace.cache_%s', i)::regclass) / current_setting('block_size')::double precision, 1));
-    execute format('select count(*) as entries, count(*) filter (where s.newest and s.is_there) as total, count(*) filter (where s.newest and s.is_good) as valid
-                      from (select c.entry_value is not null as is_there, c.good_until > $1 as is_good,
+    v_pages := pg_relation_size(format('millrace.cache_%s', i)::regclass) / current_setting('block_size')::double precision;
+    execute format('select count(*) as entries, count(*) filter (where s.newest and s.is_there) as total, count(*) filter (where s.newest and s.is_good) as valid,
+                           count(distinct s.page) as pages
+                      from (select c.entry_value is not null as is_there, c.good_until > $1 as is_good, %5$s as page,
                                    not exists (select from millrace.cache_%1$s o where o.key_id = c.key_id and o.entry_no > c.entry_no)
                                    and not exists (select from millrace.cache_%2$s o where o.key_id = c.key_id and o.entry_no %3$s c.entry_no) as newest
                               from millrace.cache_%1$s c %4$s) s',
-                   i, 1 - i, case when i = v_old then '>=' else '>' end, case when v_share < 1 then format('tablesample system (%s)', v_share * 100) end)
+                   i, 1 - i, case when i = v_old then '>=' else '>' end,
+                   case when v_pages > p_pages then format('tablesample system (%s)', 100 * p_pages / v_pages) end,
+                   case when v_pages > p_pages then 'split_part(c.ctid::text, '','', 1)' else 'null::text' end)
        into v_one
       using p_now;
-    entries := entries + (v_one.entries / v_share)::bigint;
-    total := total + (v_one.total / v_share)::bigint;
-    valid := valid + (v_one.valid / v_share)::bigint;
-    exact := exact and v_share = 1;
+    v_scale := case when v_pages > p_pages then v_pages / greatest(v_one.pages, 1) else 1 end;
+    entries := entries + (v_one.entries * v_scale)::bigint;
+    total := total + (v_one.total * v_scale)::bigint;
+    valid := valid + (v_one.valid * v_scale)::bigint;
+    exact := exact and v_pages <= p_pages;
   end loop;
 end $$;
 

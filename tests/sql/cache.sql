@@ -151,4 +151,9 @@ select is((select string_agg(c.relpersistence::text, '') from pg_class c where c
 select is(t.get('4 hours', 'k1'), '"again"', 'nothing is lost by that');
 select millrace.set_cache('{"unlogged": false}');
 select is((select string_agg(c.relpersistence::text, '') from pg_class c where c.oid in ('millrace.cache_0'::regclass, 'millrace.cache_1'::regclass)), 'pp', 'and back');
+-- ---- a large one is estimated ----
+truncate millrace.cache_0, millrace.cache_1;
+select millrace.cache_set_at(t.at('4 hours'), 'large' || i, to_jsonb(repeat('x', 300)), case when i % 4 = 0 then interval '1 minute' else interval '1 hour' end) from generate_series(1, 40000) i \g /dev/null
+select is((s.exact, s.valid + s.expired between 38000 and 42000, s.expired between 8000 and 12000)::text, '(f,t,t)', 'about what is there: ' || s)
+  from millrace.cache_stats_at(t.at('4 hours 2 minutes')) s;
 select * from finish();
