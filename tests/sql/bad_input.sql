@@ -16,6 +16,10 @@ select t.lease('w') as lease, (:'held'::bigint[])[1] as id
 \gset
 select millrace.set_queue('tiny', '{"max_args": 100, "max_state": 10, "max_blob": 20}')
 \gset
+select t.put(t.at('0'), 'tiny', 2)
+\gset
+select t.claim('small', t.at('0'), 'tiny', 2, '1000 hours')
+\gset
 select t.all_rows() as before
 \gset
 
@@ -241,8 +245,21 @@ select t.refused(format('select millrace.requeue(%L, %s, %s)', :'lease', :id, v)
                (quote_literal(jsonb_build_object('queue', 'tiny', 'args', repeat('q', 101))), 'args is \d+ bytes long, the limit is 100'),
                ('''{"queue": "tiny"}'', state => ''\x0000000000000000000000''', 'state is 11 bytes long'),
                ('clear => null', 'clear'), ('clear => array[''hat'']', 'clear has the unknown part ''hat'''), ('clear => array[null]', 'clear has the unknown part null')) v(v, m);
+
+-- A state for the next attempt is no larger than that of a new job, however the job fails.
+select t.refused(format($$ select millrace.%s $$, replace(replace(v, 'LEASE', quote_literal(t.lease('small'))), 'ID', (t.ids('small'))[1]::text)), '22023', 'state is 11 bytes long, the limit is 10')
+  from unnest(array[$$fail(LEASE, ID, 'x', state => '\x0000000000000000000000')$$, $$fail(LEASE, ID, 'x', retry => false, state => '\x0000000000000000000000')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "failed", "error": "x", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "failed", "error": "x", "retry": false, "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "requeued", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "snoozed", "delay": "1 s", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$requeue(LEASE, ID, state => '\x0000000000000000000000')$$]) v;
 select is(t.all_rows(), :'before', 'all this has written nothing');
 select is(millrace.complete_at(t.at('1 second'), :'lease', null, null), 2, 'after all this the lease is as good as before');
+select is(millrace.finish_at(t.at('1 second'), t.lease('small'), jsonb_build_array(
+            jsonb_build_object('id', (t.ids('small'))[1], 'outcome', 'failed', 'error', 'x', 'state', 'AAAAAAAAAAAAAA=='),
+            jsonb_build_object('id', (t.ids('small'))[2], 'outcome', 'failed', 'error', 'x', 'retry', false, 'state', 'AAAAAAAAAAAAAA=='))), 2,
+          'a state of just max_state is taken');
 
 -- Leases: the largest parts there can be, and what only looks like one.
 select is(millrace.lease_parts('15.2147483647.999999999999999999.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0')::text,
