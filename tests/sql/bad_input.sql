@@ -40,6 +40,22 @@ select t.refused($$ select millrace.enqueue('k', meta => to_jsonb(repeat('x', 10
 select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}', to_jsonb(repeat('x', 1048577))]) $$, '22023', 'args is 1048\d+ bytes long, the limit is 1048576');
 select t.refused($$ select count(*) from millrace.enqueue_jobs(jsonb_build_array('{"kind": "k"}'::jsonb, jsonb_build_object('kind', 'k', 'args', repeat('x', 1048577)))) $$,
                  '22023', 'args is 1048\d+ bytes long, the limit is 1048576');
+-- Numbers that are short only as long as they are not written out: a job that nobody could be sent, and that would stop its lane.
+create function t.bomb(p_number text, p_n int)
+returns jsonb
+language sql
+as $$
+  select jsonb_build_object('list', ('[' || array_to_string(array_fill(p_number, array[p_n]), ',') || ']')::jsonb)
+$$;
+select t.refused(format(s, n), '22023', w || ' is \d+ bytes long, the limit is 1048576', w || ' with ' || n)
+  from unnest(array['t.bomb(''1e131071'', 1000)', 't.bomb(''-1e131071'', 1000)', 't.bomb(''1e-16383'', 5000)', 't.bomb(''0e-16383'', 5000)']) n
+ cross join (values ('args', $$ select millrace.enqueue('k', %s) $$), ('meta', $$ select millrace.enqueue('k', meta => %s) $$),
+                    ('args', $$ select count(*) from millrace.enqueue_many('k', array['{}', %s]) $$),
+                    ('args', $$ select count(*) from millrace.enqueue_jobs(jsonb_build_array('{"kind": "k"}'::jsonb, jsonb_build_object('kind', 'k', 'args', %s))) $$),
+                    ('meta', $$ select count(*) from millrace.enqueue_jobs(jsonb_build_array(jsonb_build_object('kind', 'k', 'meta', %s))) $$),
+                    ('args', $$ select millrace.schedule('s', '* * * * *', 'k', %s) $$)) v(w, s);
+select t.refused(format($$ select millrace.requeue(%L, %s, jsonb_build_object('args', t.bomb('1e131071', 1000))) $$, :'lease', :'id'), '22023', 'args is \d+ bytes long, the limit is 1048576');
+select is(millrace.json_written(jsonb_agg(i * 1e90), 1048576), pg_column_size(jsonb_agg(i * 1e90))::bigint, 'numbers of a hundred digits are as long as they are') from generate_series(1, 2000) i;
 select t.refused($$ select millrace.enqueue('k', to_jsonb(repeat('x', 100)), 'tiny') $$, '22023', 'args is 1\d\d bytes long, the limit is 100');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', state => decode(repeat('00', 11), 'hex')) $$, '22023', 'state is 11 bytes long, the limit is 10');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', blob => decode(repeat('00', 21), 'hex')) $$, '22023', 'blob is 21 bytes long, the limit is 20');
