@@ -58,7 +58,7 @@ begin
   if v_queue.depth_limit is not null then
     v_queue := millrace.queue_admit(p_now, v_queue, cardinality(v_keys), cardinality(v_keys));
   end if;
-  perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(v_args) a), v_queue.args_bytes, 'max_args');
+  perform millrace.check_size('the largest of args', (select max(millrace.json_written(a, v_queue.args_bytes)) from unnest(v_args) a), v_queue.args_bytes, 'max_args');
   v_ids := array(select nextval('millrace.pos_seq') from generate_series(1, cardinality(v_keys)));
   v_taken := millrace.unique_take_fresh(array_fill(v_queue.queue_id, array[cardinality(v_keys)]), v_keys, v_ids, null);
   if cardinality(v_taken) < cardinality(v_ids) then

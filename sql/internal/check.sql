@@ -52,13 +52,44 @@ begin
   end if;
 end $$;
 
--- The size of a JSON value as it is once decompressed: one that comes from a table may be compressed, at most 256 to 1.
+-- How long the numbers of a JSON value are that may be much longer than they look, zero among them (0e-16383); counted until p_limit is passed.
+create or replace function millrace.json_digits(p_value jsonb, p_limit bigint)
+returns bigint
+language plpgsql
+immutable
+as $$
+declare
+  v_number jsonb;
+  v_n      bigint := 0;
+begin
+  for v_number in
+    select q
+      from jsonb_path_query(p_value, 'strict $.** ? (@.type() == "number" && (@ > 1e100 || @ < -1e100 || (@ > -1e-100 && @ < 1e-100)))') q
+  loop
+    v_n := v_n + greatest(octet_length(v_number::text) - 100, 0);
+    exit when v_n > p_limit;
+  end loop;
+  return v_n;
+end $$;
+
+-- The size of a JSON value that is not compressed, with its numbers written out. 1e131071 takes 12 bytes where it is kept and 131072 where it is sent, so
+-- that a job of a few kilobytes could be larger than any message, and stop its lane for ever. Below 8 KiB it cannot be: that is not looked at, it costs more
+-- than the rest of an enqueue.
+create or replace function millrace.json_written(p_value jsonb, p_limit bigint)
+returns bigint
+language sql
+stable
+as $$
+  select pg_column_size(p_value) + case when pg_column_size(p_value) > 8192 and pg_column_size(p_value) <= p_limit then millrace.json_digits(p_value, p_limit) else 0 end
+$$;
+
+-- The size of a JSON value as it is once decompressed, and with its numbers written out: one that comes from a table may be compressed, at most 256 to 1.
 create or replace function millrace.json_size(p_value jsonb, p_limit bigint)
 returns bigint
 language sql
 stable
 as $$
-  select pg_column_size(case when pg_column_size(p_value) > p_limit / 256 then jsonb_path_query_first(p_value, '$') else p_value end)
+  select millrace.json_written(case when pg_column_size(p_value) > p_limit / 256 then jsonb_path_query_first(p_value, '$') else p_value end, p_limit)
 $$;
 
 -- Base64 text. Null passes.

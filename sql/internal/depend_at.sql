@@ -29,12 +29,13 @@ begin
   end if;
 end $$;
 
--- Refuses needs that would close a cycle, and names it (22023).
+-- Refuses needs that would close a cycle, and names it (22023): of a long one the first job and the last twenty.
 create or replace function millrace.check_cycle(p_id bigint, p_needs bigint[])
 returns void
 language plpgsql
 as $$
 declare
+  c_named   constant int := 20;      -- the lock that makes others wait is held meanwhile
   v_reached bigint[];
   v_path    bigint[] := array[p_id];
 begin
@@ -52,14 +53,15 @@ begin
     return;
   end if;
   -- Back from the end: who of those that were reached needs the first of the path.
-  while v_path[1] <> all (p_needs) loop
+  while v_path[1] <> all (p_needs) and cardinality(v_path) < c_named loop
     v_path := (select d.job_id
                  from millrace.dependency d
                 where d.needs_id = v_path[1]
                   and d.job_id = any (v_reached)
                 limit 1) || v_path;
   end loop;
-  perform millrace.refuse(format('dependencies must not form a cycle: %s', array_to_string(p_id || v_path, ' needs ')),
+  perform millrace.refuse(format('dependencies must not form a cycle: %s needs %s%s', p_id, case when v_path[1] <> all (p_needs) then '... needs ' end,
+                                 array_to_string(v_path, ' needs ')),
     'No job of it could ever run. Leave one of these dependencies out.');
 end $$;
 

@@ -91,8 +91,8 @@ begin
     p_jobs := millrace.jobs_into(p_now, p_jobs);
     perform millrace.jobs_lanes(p_now, p_jobs);      -- some may be in their overflow now
   end if;
-  select max(pg_column_size(r.args)) filter (where pg_column_size(r.args) > q.args_bytes) as args,
-         max(pg_column_size(r.meta)) filter (where pg_column_size(r.meta) > q.args_bytes) as meta,
+  select max(w.args) filter (where w.args > q.args_bytes) as args,
+         max(w.meta) filter (where w.meta > q.args_bytes) as meta,
          max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
          max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
          min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit,
@@ -100,7 +100,8 @@ begin
     into v_bad
     from (select row_number() over () as ord, r.*
             from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text, ordering_key text)) r
-    join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null;
+    join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
+   cross join lateral (select millrace.json_written(r.args, q.args_bytes) as args, millrace.json_written(r.meta, q.args_bytes) as meta) w;
   if v_bad.unordered is not null then
     perform millrace.refuse_unordered(format('job %s: ', v_bad.unordered), coalesce(p_jobs -> (v_bad.unordered - 1)::int ->> 'queue', 'default'));
   end if;

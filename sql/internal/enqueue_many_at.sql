@@ -40,8 +40,8 @@ begin
   if v_queue.depth_limit is not null then
     v_queue := millrace.queue_admit(p_now, v_queue, cardinality(p_args), case when p_run_at > p_now then 0 else cardinality(p_args) end);
   end if;
-  if pg_column_size(p_args) > v_queue.args_bytes then
-    perform millrace.check_size('the largest of args', (select max(pg_column_size(a)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
+  if pg_column_size(p_args) > least(v_queue.args_bytes, 8192) then      -- see json_written
+    perform millrace.check_size('the largest of args', (select max(millrace.json_written(a, v_queue.args_bytes)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
   end if;
   if coalesce(p_state, p_blob) is not null then
     perform millrace.check_size('the largest of state', (select max(octet_length(s)) from unnest(p_state) s), v_queue.state_bytes, 'max_state'),

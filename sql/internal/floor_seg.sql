@@ -5,6 +5,7 @@
 create or replace function millrace.floor_seg(p_xid xid8)
 returns int
 language plpgsql
+stable
 as $$
 begin
   return (select coalesce(min(s.seg) filter (where s.closed_xid > p_xid and not s.truncated), max(s.seg) + 1)

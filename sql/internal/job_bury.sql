@@ -47,32 +47,32 @@ begin
   end if;
   begin
     perform length(v_job.payload_args::text);
-  exception when data_corrupted or internal_error or data_exception then
+  exception when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     v_job.payload_args := null;
     v_lost := v_lost || 'args'::text;
   end;
   begin
     perform length(v_job.payload_meta::text);
-  exception when data_corrupted or internal_error or data_exception then
+  exception when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     v_job.payload_meta := null;
     v_lost := v_lost || 'meta'::text;
   end;
   begin
     perform get_byte(v_job.payload_state, 0) where length(v_job.payload_state) > 0;
-  exception when data_corrupted or internal_error or data_exception then
+  exception when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     v_job.payload_state := null;
     v_lost := v_lost || 'state'::text;
   end;
   begin
     perform get_byte(v_job.payload_blob, 0) where length(v_job.payload_blob) > 0;
-  exception when data_corrupted or internal_error or data_exception then
+  exception when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     v_job.payload_blob := null;
     v_lost := v_lost || 'blob'::text;
   end;
   begin
     perform length(v_job.job_tenant || ''), length(v_job.job_ref || ''), length(v_job.job_source || ''), length(v_job.trail::text),
             length(v_job.order_key || ''), length(v_job.unique_name || '');
-  exception when data_corrupted or internal_error or data_exception then
+  exception when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     v_job.job_tenant := null;
     v_job.job_ref := null;
     v_job.job_source := null;

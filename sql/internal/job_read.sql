@@ -21,6 +21,6 @@ begin
   perform get_byte(v_job.blob, 0) where length(v_job.blob) > 0;
   return v_job;
 exception
-  when data_corrupted or internal_error or data_exception then
+  when data_corrupted or internal_error or data_exception or program_limit_exceeded then
     return null;
 end $$;

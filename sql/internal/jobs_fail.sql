@@ -18,7 +18,7 @@ begin
                                   trail, order_key, unique_name, batch_id)
     select f.due_at, f.job_id, f.created_at, f.lane, millrace.delayed_slot(p_now, f.due_at), least(f.attempt + 1, 32767), 0,
            f.attempts_limit, 'r', f.job_kind, f.payload_args, f.stale_at, f.run_limit, f.payload_meta,
-           coalesce(decode(f.state, 'base64'), f.payload_state), f.payload_blob, f.job_tenant, f.job_ref, f.job_source,
+           case when f.state is null then f.payload_state else millrace.state_within(f.lane, decode(f.state, 'base64')) end, f.payload_blob, f.job_tenant, f.job_ref, f.job_source,
            millrace.trail_with(f.trail, f.attempt, 'failed', f.error, p_claim.holder, p_now), f.order_key, f.unique_name, f.batch_id
       from (select j.*, e.job ->> 'error' as error, e.job ->> 'state' as state,
                    p_now + coalesce((e.job ->> 'retry_in')::interval, millrace.backoff(j.job_kind, j.attempt, random())) as due_at

@@ -5,6 +5,7 @@
 create or replace function millrace.lane_cursor(p_lane int, p_open int)
 returns millrace.lane_cursor
 language plpgsql
+stable
 as $$
 declare
   v_cur millrace.lane_cursor;

@@ -12,6 +12,7 @@ end $$;
 create or replace function millrace.lane_marked(p_lane int)
 returns bigint
 language plpgsql
+stable
 as $$
 begin
   return case when millrace.marks_exist() then (select count(*) from millrace.mark m where m.lane = p_lane and m.letter in ('k', 'w')) else 0 end;

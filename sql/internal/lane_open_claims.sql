@@ -4,6 +4,7 @@
 create or replace function millrace.lane_open_claims(p_lane int, p_tally millrace.tally)
 returns setof millrace.claim
 language plpgsql
+stable
 as $$
 declare
   v_slot int := pg_sequence_last_value('millrace.seg_seq'::regclass) % 16;
@@ -37,6 +38,7 @@ end $$;
 -- How many claims of a lane are open, and how many jobs in them.
 create or replace function millrace.lane_open(p_lane int, p_tally millrace.tally, out claims bigint, out jobs bigint)
 language plpgsql
+stable
 as $$
 begin
   select count(*), coalesce(sum(k.open_n), 0)

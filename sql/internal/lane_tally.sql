@@ -3,6 +3,7 @@
 create or replace function millrace.lane_tally(p_lane int)
 returns millrace.tally
 language plpgsql
+stable
 as $$
 declare
   v_open  int := pg_sequence_last_value('millrace.seg_seq'::regclass);

@@ -31,14 +31,15 @@ returns jsonb
 language plpgsql
 as $$
 declare
-  v_age interval := millrace.counted_by_maintain(p_now);
+  v_lanes int[] := array(select u.lane from unnest(millrace.lanes_family(p_queue)) u(lane) order by u.lane limit 100);
 begin
+  perform millrace.lanes_count(p_now, v_lanes, millrace.counted_by_maintain(p_now));
   return coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                             'lane', l.lane, 'priority', (l.lane >> 5) & 127, 'part', l.lane & 31, 'available', f.depth,
                             'running', f.jobs,
                             'oldest_seconds', date_part('epoch', p_now - f.oldest_at))) order by l.lane)
-                     from (select u.lane from unnest(millrace.lanes_family(p_queue)) u(lane) order by u.lane limit 100) l
-                    cross join lateral millrace.lane_figures(p_now, l.lane, v_age) f), '[]');
+                     from unnest(v_lanes) l(lane)
+                    cross join lateral millrace.lane_figures(p_now, l.lane) f), '[]');
 end $$;
 
 -- The jobs of a queue that have been available for longest: those in front of its lanes, at most twenty of each of the first hundred lanes.

@@ -14,12 +14,17 @@ end $$;
 
 -- All figures of a queue, or of all, in order of their names; of a fair one with those of its tenants. Delayed jobs and dead
 -- letters are counted up to p_most of each; above that they are as of the last count by maintain. p_age: how old the ledger may be. One statement for all queues: to begin one on tables with dozens of leaves costs more
--- than what it reads.
+-- than what it reads. And one snapshot for waiting, running, delayed and dead: a job that goes from one to the other meanwhile (a claim, a failure,
+-- a rescue, a promotion) is counted in one of them, never in none.
 create or replace function millrace.queue_figures(p_now timestamptz, p_queue text, p_most int, p_age interval)
 returns setof millrace.queue_figures
 language plpgsql
 as $$
 begin
+  perform millrace.lanes_count(p_now, millrace.lanes_family(q), p_age)
+     from millrace.queue q
+    where q.parent_id is null
+      and (p_queue is null or q.queue_name = p_queue);
   return query
     select q.queue_name, l.depth + c.aside, l.jobs, c.scheduled, c.retrying, c.dead, e.completed, e.failed,
            -- a job that came after p_now was read is not from the future; without jobs there is no age
@@ -39,7 +44,7 @@ begin
                                 coalesce(sum((f.tally).rescued_total), 0)::bigint as rescued_total,
                                 coalesce(sum((f.tally).cancelled_total), 0)::bigint as cancelled_total
                            from unnest(millrace.lanes_family(q)) n(lane)
-                          cross join lateral millrace.lane_figures(p_now, n.lane, p_age) f) l
+                          cross join lateral millrace.lane_figures(p_now, n.lane) f) l
      cross join lateral (select coalesce(sum(d.scheduled), 0)::bigint as scheduled, coalesce(sum(d.retrying), 0)::bigint as retrying,
                                 coalesce(sum(d.aside), 0)::bigint as aside, min(d.oldest_at) as oldest_at, bool_or(d.many) as many
                            from millrace.family(q.queue_id) f(id)

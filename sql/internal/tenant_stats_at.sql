@@ -26,7 +26,7 @@ begin
      order by 1;
 end $$;
 
--- The figures of one tenant.
+-- The figures of one tenant; where its jobs are, in one snapshot, as in queue_figures.
 create or replace function millrace.tenant_figures(p_now timestamptz, p_queue millrace.queue)
 returns millrace.queue_stats
 language plpgsql
@@ -37,30 +37,38 @@ declare
   v_hour  millrace.pulse;
   v_total record;
   v_first int;
+  v_lanes int[] := millrace.lanes_of(p_queue, 0);
   v_aside bigint;
   v_oldest double precision;
 begin
   v_first := p_queue.queue_id << 12;
   v_stats.queue := p_queue.queue_name;
-  select coalesce(sum(millrace.lane_depth(p_now, l)), 0),
-         coalesce(sum((select sum(k.open_n) from millrace.lane_open_claims(l, millrace.lane_tally(l)) k)), 0),
-         max(date_part('epoch', p_now - millrace.lane_oldest(p_now, l)))
-    into v_stats.available, v_stats.running, v_stats.oldest_seconds
-    from unnest(millrace.lanes_of(p_queue, 0)) l;
   select p.*
     into v_pulse
     from millrace.pulse p
    where p.queue_id = p_queue.queue_id
    order by p.taken_at desc
    limit 1;
-  select count(*) filter (where d.why in ('s', 'z', 'p', 'w')), count(*) filter (where d.why in ('r', 'l')), count(*) filter (where d.why in ('o', 'k', 't')),
-         date_part('epoch', p_now - min(d.created_at) filter (where d.why in ('o', 'k', 't')))
-    into v_stats.scheduled, v_stats.retrying, v_aside, v_oldest
-    from (select d.why, d.created_at
-            from millrace.delayed d
-           where d.lane >= v_first
-             and d.lane < v_first + 4096
-           limit 10001) d;
+  perform millrace.lanes_count(p_now, v_lanes, '1 second');
+  select l.available, l.running, l.oldest, d.scheduled, d.retrying, d.aside, d.oldest, b.n
+    into v_stats.available, v_stats.running, v_stats.oldest_seconds, v_stats.scheduled, v_stats.retrying, v_aside, v_oldest, v_stats.dead
+    from (select coalesce(sum(f.depth), 0) as available, coalesce(sum(f.jobs), 0) as running, date_part('epoch', p_now - min(f.oldest_at)) as oldest
+            from unnest(v_lanes) l
+           cross join lateral millrace.lane_figures(p_now, l) f) l
+   cross join (select count(*) filter (where d.why in ('s', 'z', 'p', 'w')) as scheduled, count(*) filter (where d.why in ('r', 'l')) as retrying,
+                      count(*) filter (where d.why in ('o', 'k', 't')) as aside,
+                      date_part('epoch', p_now - min(d.created_at) filter (where d.why in ('o', 'k', 't'))) as oldest
+                 from (select d.why, d.created_at
+                         from millrace.delayed d
+                        where d.lane >= v_first
+                          and d.lane < v_first + 4096
+                        limit 10001) d) d
+   cross join (select count(*) as n
+                 from (select
+                         from millrace.dead d
+                        where d.queue_id = coalesce(p_queue.parent_id, p_queue.queue_id)
+                          and (p_queue.parent_id is null or d.job_tenant = p_queue.tenant_name)
+                        limit 10001) d) b;
   if v_stats.scheduled + v_stats.retrying + v_aside > 10000 then
     v_stats.scheduled := coalesce(v_pulse.scheduled, v_stats.scheduled);
     v_stats.retrying := coalesce(v_pulse.retrying, v_stats.retrying);
@@ -68,13 +76,6 @@ begin
   end if;
   v_stats.available := v_stats.available + v_aside;      -- waits for its turn only
   v_stats.oldest_seconds := greatest(v_stats.oldest_seconds, v_oldest);
-  select count(*)
-    into v_stats.dead
-    from (select
-            from millrace.dead d
-           where d.queue_id = coalesce(p_queue.parent_id, p_queue.queue_id)
-             and (p_queue.parent_id is null or d.job_tenant = p_queue.tenant_name)
-           limit 10001) d;
   if v_stats.dead > 10000 then
     v_stats.dead := greatest(v_pulse.dead_count, v_stats.dead);
   end if;

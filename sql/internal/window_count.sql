@@ -2,6 +2,7 @@
 -- How many jobs of a lane lie in the window (p_lo, p_hi]; and how many of them are fresh: not there for another try, nor because it was not their turn.
 create or replace function millrace.window_count(p_lane int, p_lo pg_snapshot, p_hi pg_snapshot, out n bigint, out fresh bigint)
 language plpgsql
+stable
 as $$
 declare
   v_range record := millrace.window_ranges(p_lo, p_hi, '0');

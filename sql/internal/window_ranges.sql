@@ -7,6 +7,7 @@
 create or replace function millrace.window_ranges(p_lo pg_snapshot, p_hi pg_snapshot, p_from xid8,
                                                   out from_xid xid8[], out from_pos bigint[], out to_xid xid8[], out late boolean)
 language plpgsql
+stable
 as $$
 declare
   v_start constant bigint := -1;

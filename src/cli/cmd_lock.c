@@ -88,6 +88,9 @@ static int wait_for_lock(struct lock *lock)
 
     for (;;) {
         int code = lock_hold_beat(lock->hold, &status, &err);
+        if (code && err.error_class == MR_CLASS_REJECTED) {
+            mr_error_detail(&err, "%s", ""); // the place in the code of our functions
+        }
         if (code) {
             return code == MR_ELOCK ? busy(lock) : command_fail(&err);
         }

@@ -15,7 +15,7 @@
 #include "http/route.h"
 
 struct head {
-    int lengths, encodings, hosts, authorizations, origins;
+    int lengths, encodings, hosts, authorizations, origins, keys;
     const char *length, *encoding;
     bool wrong_length;
 };
@@ -38,6 +38,8 @@ static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char 
         head->authorizations++;
     } else if (strcasecmp(name, "Origin") == 0) {
         head->origins++;
+    } else if (strcasecmp(name, "Idempotency-Key") == 0) {
+        head->keys++;
     }
     return MHD_YES;
 }
@@ -156,7 +158,13 @@ static bool has_body(const struct head *head)
 static bool check_type(struct exchange *exchange, const struct head *head)
 {
     const char *type = exchange_header(exchange, "Content-Type");
+    const char *coding = exchange_header(exchange, "Content-Encoding");
 
+    if (has_body(head) && coding && strcasecmp(coding, "identity") != 0) {
+        exchange_refuse(exchange, 415, "the body must not be compressed",
+                        "Send it without Content-Encoding.");
+        return false;
+    }
     if (!has_body(head) || !exchange->route->body || is_type(type, "application/json") ||
         (exchange->route->stream && is_type(type, "application/x-ndjson"))) {
         return true;
@@ -164,6 +172,15 @@ static bool check_type(struct exchange *exchange, const struct head *head)
     exchange_refuse(exchange, 415, "the body has to be JSON",
                     "Send Content-Type: application/json.");
     return false;
+}
+
+// Of two keys one would be forgotten, and the jobs sent again under that one enqueued again.
+static bool check_key(struct exchange *exchange, const struct head *head)
+{
+    if (head->keys > 1) {
+        exchange_refuse(exchange, 400, "the request has more than one Idempotency-Key", NULL);
+    }
+    return head->keys <= 1;
 }
 
 static bool check_size(struct exchange *exchange, const struct head *head)
@@ -198,7 +215,8 @@ enum admission admit(struct exchange *exchange, const char *method)
         return ADMIT_CLOSE;
     }
     if (!check_origin(exchange, &head) || !find_route(exchange, method) ||
-        !check_token(exchange, &head) || !check_type(exchange, &head)) {
+        !check_token(exchange, &head) || !check_type(exchange, &head) ||
+        !check_key(exchange, &head)) {
         return after_refusal(&head);
     }
     if (exchange->http->stopping) {

@@ -42,7 +42,7 @@ static const struct {
     {"57014", 503, NULL}, {"53", 503, NULL},
     {"08", 503, NULL},    {"40", 503, NULL},
     {"55P03", 503, NULL}, {"25006", 503, NULL},
-    {"54", 400, NULL},
+    {"54", 400, NULL},    {"55006", 409, NULL},
 };
 
 // What was not said by the server.

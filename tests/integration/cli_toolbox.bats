@@ -192,6 +192,7 @@ gone()
     run -2 "$MR_BIN" lock name --wait soon -- true
     run --separate-stderr -1 "$MR_BIN" lock '' -- true
     [ "${stderr_lines[0]}" = 'millrace: name must not be empty' ]
+    [[ ${stderr_lines[1]} == 'hint: '* ]]
     run -3 "$MR_BIN" lock name --dsn 'host=/nowhere' -- true
     "$MR_BIN" lock --help | grep -q '^usage: millrace lock NAME -- CMD'
 }

@@ -16,6 +16,10 @@ select t.lease('w') as lease, (:'held'::bigint[])[1] as id
 \gset
 select millrace.set_queue('tiny', '{"max_args": 100, "max_state": 10, "max_blob": 20}')
 \gset
+select t.put(t.at('0'), 'tiny', 2)
+\gset
+select t.claim('small', t.at('0'), 'tiny', 2, '1000 hours')
+\gset
 select t.all_rows() as before
 \gset
 
@@ -36,6 +40,22 @@ select t.refused($$ select millrace.enqueue('k', meta => to_jsonb(repeat('x', 10
 select t.refused($$ select count(*) from millrace.enqueue_many('k', array['{}', to_jsonb(repeat('x', 1048577))]) $$, '22023', 'args is 1048\d+ bytes long, the limit is 1048576');
 select t.refused($$ select count(*) from millrace.enqueue_jobs(jsonb_build_array('{"kind": "k"}'::jsonb, jsonb_build_object('kind', 'k', 'args', repeat('x', 1048577)))) $$,
                  '22023', 'args is 1048\d+ bytes long, the limit is 1048576');
+-- Numbers that are short only as long as they are not written out: a job that nobody could be sent, and that would stop its lane.
+create function t.bomb(p_number text, p_n int)
+returns jsonb
+language sql
+as $$
+  select jsonb_build_object('list', ('[' || array_to_string(array_fill(p_number, array[p_n]), ',') || ']')::jsonb)
+$$;
+select t.refused(format(s, n), '22023', w || ' is \d+ bytes long, the limit is 1048576', w || ' with ' || n)
+  from unnest(array['t.bomb(''1e131071'', 1000)', 't.bomb(''-1e131071'', 1000)', 't.bomb(''1e-16383'', 5000)', 't.bomb(''0e-16383'', 5000)']) n
+ cross join (values ('args', $$ select millrace.enqueue('k', %s) $$), ('meta', $$ select millrace.enqueue('k', meta => %s) $$),
+                    ('args', $$ select count(*) from millrace.enqueue_many('k', array['{}', %s]) $$),
+                    ('args', $$ select count(*) from millrace.enqueue_jobs(jsonb_build_array('{"kind": "k"}'::jsonb, jsonb_build_object('kind', 'k', 'args', %s))) $$),
+                    ('meta', $$ select count(*) from millrace.enqueue_jobs(jsonb_build_array(jsonb_build_object('kind', 'k', 'meta', %s))) $$),
+                    ('args', $$ select millrace.schedule('s', '* * * * *', 'k', %s) $$)) v(w, s);
+select t.refused(format($$ select millrace.requeue(%L, %s, jsonb_build_object('args', t.bomb('1e131071', 1000))) $$, :'lease', :'id'), '22023', 'args is \d+ bytes long, the limit is 1048576');
+select is(millrace.json_written(jsonb_agg(i * 1e90), 1048576), pg_column_size(jsonb_agg(i * 1e90))::bigint, 'numbers of a hundred digits are as long as they are') from generate_series(1, 2000) i;
 select t.refused($$ select millrace.enqueue('k', to_jsonb(repeat('x', 100)), 'tiny') $$, '22023', 'args is 1\d\d bytes long, the limit is 100');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', state => decode(repeat('00', 11), 'hex')) $$, '22023', 'state is 11 bytes long, the limit is 10');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', blob => decode(repeat('00', 21), 'hex')) $$, '22023', 'blob is 21 bytes long, the limit is 20');
@@ -241,8 +261,21 @@ select t.refused(format('select millrace.requeue(%L, %s, %s)', :'lease', :id, v)
                (quote_literal(jsonb_build_object('queue', 'tiny', 'args', repeat('q', 101))), 'args is \d+ bytes long, the limit is 100'),
                ('''{"queue": "tiny"}'', state => ''\x0000000000000000000000''', 'state is 11 bytes long'),
                ('clear => null', 'clear'), ('clear => array[''hat'']', 'clear has the unknown part ''hat'''), ('clear => array[null]', 'clear has the unknown part null')) v(v, m);
+
+-- A state for the next attempt is no larger than that of a new job, however the job fails.
+select t.refused(format($$ select millrace.%s $$, replace(replace(v, 'LEASE', quote_literal(t.lease('small'))), 'ID', (t.ids('small'))[1]::text)), '22023', 'state is 11 bytes long, the limit is 10')
+  from unnest(array[$$fail(LEASE, ID, 'x', state => '\x0000000000000000000000')$$, $$fail(LEASE, ID, 'x', retry => false, state => '\x0000000000000000000000')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "failed", "error": "x", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "failed", "error": "x", "retry": false, "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "requeued", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$finish(LEASE, '[{"id": ID, "outcome": "snoozed", "delay": "1 s", "state": "AAAAAAAAAAAAAAA="}]')$$,
+                    $$requeue(LEASE, ID, state => '\x0000000000000000000000')$$]) v;
 select is(t.all_rows(), :'before', 'all this has written nothing');
 select is(millrace.complete_at(t.at('1 second'), :'lease', null, null), 2, 'after all this the lease is as good as before');
+select is(millrace.finish_at(t.at('1 second'), t.lease('small'), jsonb_build_array(
+            jsonb_build_object('id', (t.ids('small'))[1], 'outcome', 'failed', 'error', 'x', 'state', 'AAAAAAAAAAAAAA=='),
+            jsonb_build_object('id', (t.ids('small'))[2], 'outcome', 'failed', 'error', 'x', 'retry', false, 'state', 'AAAAAAAAAAAAAA=='))), 2,
+          'a state of just max_state is taken');
 
 -- Leases: the largest parts there can be, and what only looks like one.
 select is(millrace.lease_parts('15.2147483647.999999999999999999.0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0')::text,

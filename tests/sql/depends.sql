@@ -144,6 +144,21 @@ select is(t.status(:b), 'waiting', 'none leave it as it is');
 select t.refused(format('select millrace.depend(%s, array[%s])', :a, :a), '22023', format('^dependencies must not form a cycle: %s needs %s$', :a, :a), 'a job that needs itself');
 select t.refused(format('select millrace.depend(%s, array[%s])', :a, :b), '22023', format('cycle: %s needs %s needs %s$', :a, :b, :a), 'a cycle of two');
 select t.refused(format('select millrace.depend(%s, array[%s, %s])', :e, :a, :c), '22023', format('cycle: %s needs %s needs %s needs %s$', :e, :c, :b, :e), 'a cycle of three');
+create function t.chain(p_n int, out first bigint, out last bigint)
+language plpgsql
+as $$
+begin
+  first := millrace.enqueue('k', queue => 'long chain');
+  last := first;
+  for i in 2 .. p_n loop
+    last := millrace.enqueue('k', queue => 'long chain', depends_on => array[last]);
+  end loop;
+end $$;
+select c.first, c.last from t.chain(40) c
+\gset long_
+select t.refused(format('select millrace.depend(%s, array[%s])', :long_first, :long_last), '22023', format('cycle: %s needs \.\.\.( needs \d+){19} needs %s$', :long_first, :long_first), 'of a long cycle the end is named');
+select millrace.purge('long chain')
+\gset
 select is(t.do_one(t.at('5 hours'), 'd'), :a::bigint, 'the first is delivered');
 select is(t.do_one(t.at('5 hours'), 'd'), :e::bigint, 'then the one that was not made to wait');
 select is(t.duty(t.at('5 hours'), 'depend'), 1::bigint, 'one goes on');

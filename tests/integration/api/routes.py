@@ -216,6 +216,10 @@ def queues():
     do("PATCH", "/api/v1/queues/" + odd, {"settings": {}})
     expect("an odd name", do("GET", "/api/v1/queues/" + odd)["queue"], "ä/b c")
     expect("purge", do("POST", "/api/v1/queues/stream/purge"), {"purged": 3502})
+    do("POST", J, {"kind": "k", "queue": "ä/b c"}, 201)
+    lease = do("POST", "/api/v1/queues/" + odd + "/claim", {})["lease"]
+    do("DELETE", "/api/v1/queues/" + odd, status=409, code="conflict")  # a job of it runs
+    do("POST", "/api/v1/leases/" + lease + "/complete", {})
     do("DELETE", "/api/v1/queues/" + odd)
     do("DELETE", "/api/v1/queues/" + odd, status=404, code="not_found")
     full = "/api/v1/queues/full"

@@ -171,6 +171,13 @@ def case_bodies():
     expect("JSON's cousin", status_of('{"kind":"a"}', "application/jsonx"), 415)
     expect("with a charset", status_of('{"kind":"a"}', "application/json; charset=utf-8"), 201)
     expect("no type", ask(f"POST /api/v1/jobs HTTP/1.1\r\n{HOST}{TOKEN}Content-Length: 12\r\n\r\n" + '{"kind":"a"}')[0], 415)
+    body = '{"kind":"a"}'
+    typed = f"{HOST}{TOKEN}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    for name, headers, wanted in [
+        ("compressed", "Content-Encoding: gzip\r\n", 415), ("not compressed", "Content-Encoding: identity\r\n", 201),
+        ("one key", "Idempotency-Key: a\r\n", 201), ("two keys", "Idempotency-Key: b\r\nIdempotency-Key: c\r\n", 400),
+    ]:
+        expect(name, ask(f"POST /api/v1/jobs HTTP/1.1\r\n{typed}{headers}\r\n{body}")[0], wanted)
     expect("chunked", ask(post("Transfer-Encoding: chunked\r\n", "5\r\n{\"kin\r\n7\r\nd\":\"a\"}\r\n0\r\n\r\n"))[0], 201)
     expect("a chunk that is none", ask(post("Transfer-Encoding: chunked\r\n", "zz\r\n{}\r\n0\r\n\r\n"))[0], 400, 0)
 
