@@ -4,6 +4,7 @@
 # Bridges that are killed in a loop under load, a database that crashes in the middle of batches, a Redis that is killed, and one whose replica
 # takes its place: each entry has its effect once.
 
+# shellcheck disable=SC2154  # redis_port is set by redis_new_tcp
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon
@@ -113,6 +114,30 @@ exactly_once()
     done
     wait "$feeder"
     exactly_once 10000
+    remove_private_server
+}
+
+@test "an entry that crashes the server ends alone, as a dead letter" {
+    private_server pg -o restart_after_crash=on
+    "$MR_BIN" migrate >/dev/null
+    make_effect
+    # the backend is the parent of the shell that COPY starts
+    sql "create function crash(entries jsonb[]) returns void language plpgsql as \$\$
+         begin
+           if exists (select from unnest(entries) e where e -> 'data' ->> 'n' = '3') then
+             copy (select 1) to program 'kill -9 \$PPID';
+           end if;
+           perform ingest(entries);
+         end \$\$"
+    redis_new
+    redis_fill s 1 4
+    printf 'bridge b { redis = "%s" stream = "s" sql = "crash" queue = "sink" block = "100ms" }\n' "$(redis_address)" >conf
+    daemon one serve -c conf --roles bridge
+    wait_until 100 eval '[ "$(sql "select count(*) from effect")" -eq 3 ] && [ "$(redis xpending s millrace | head -1)" = 0 ]'
+    [ "$(sql "select string_agg(n::text, ',' order by n) from effect")" = 1,2,4 ]
+    [ "$(sql "select args from millrace.dead_letters where queue = 'sink'")" = '{"n": "3", "kind": "k"}' ]
+    # three times in fours, three in twos, three alone
+    [ "$(grep -c 'was terminated by signal 9' "$MR_SERVER/log")" -eq 9 ]
     remove_private_server
 }
 

@@ -5,6 +5,7 @@
 # and started again: no job is lost, none is completed twice, no completion is accepted under a void lease. And: a stream loses nothing but
 # what was acknowledged; and what a failover to a replica leaves of jobs and leases.
 
+# shellcheck disable=SC2154  # redis_dir is set by redis_new
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
