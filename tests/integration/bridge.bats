@@ -330,10 +330,10 @@ stop()
     daemon bridge serve -c conf --roles bridge,http
     wait_until 20 logged bridge 'bridge.held: entries cannot be applied: there is no function never_made'
     port=$(sed -n 's/.*http.listening.*port=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/bridge.log")
-    lag_is() { curl -sf -H "Authorization: Bearer $token" "http://127.0.0.1:$port/metrics" | grep -x "millrace_bridge_lag{bridge=\"b$BATS_TEST_NUMBER\"} $1"; }
-    wait_until 40 lag_is 40
+    behind_by() { curl -sf -H "Authorization: Bearer $token" "http://127.0.0.1:$port/metrics" | grep -x "millrace_bridge_lag{bridge=\"b$BATS_TEST_NUMBER\"} $1"; }
+    wait_until 40 behind_by 40
     redis_fill "$stream" 51 100
-    wait_until 40 lag_is 90
+    wait_until 40 behind_by 90
 }
 
 @test "a reload adds, changes and removes bridges" {
