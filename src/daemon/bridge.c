@@ -197,6 +197,13 @@ static void choose(struct bridge *bridge)
     }
 }
 
+// Also with a batch in hand: whoever is held is behind more and more, and is to say so.
+static bool look_is_due(const struct bridge *bridge)
+{
+    return bridge->wired && !bridge->group_missing && !bridge->stopping &&
+           clock_ms() >= bridge->look_at_ms;
+}
+
 // A batch in hand comes first: what is applied is acknowledged, then the next part is applied. The
 // database is asked whether it is there or not: its wire waits.
 static void next_step(struct bridge *bridge)
@@ -205,6 +212,8 @@ static void next_step(struct bridge *bridge)
 
     if (applied && bridge->wired) {
         bridge_acknowledge(bridge);
+    } else if (!applied && bridge->part_count > 0 && look_is_due(bridge)) {
+        bridge_look_now(bridge);
     } else if (!applied && bridge->part_count > 0) {
         bridge_apply_part(bridge);
     } else if (!applied && bridge->wired) {

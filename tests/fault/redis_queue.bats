@@ -3,8 +3,9 @@
 #
 # Jobs on Redis under consumers that are killed with SIGKILL again and again and stall beyond their leases, while Redis itself is killed
 # and started again: no job is lost, none is completed twice, no completion is accepted under a void lease. And: a stream loses nothing but
-# what was acknowledged.
+# what was acknowledged; and what a failover to a replica leaves of jobs and leases.
 
+# shellcheck disable=SC2154  # redis_dir is set by redis_new
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
@@ -123,6 +124,50 @@ end_leases()
     for lease in $(redis --raw zrange "mr:queue:{$1}:leases" 0 -1); do
         redis zadd "mr:queue:{$1}:leases" 1 "$lease"
     done
+}
+
+@test "Redis fails over to a replica that was behind: leases that it does not know are void, and everything goes on" {
+    redis_stop
+    redis_new_tcp
+    redis_new_replica
+    MILLRACE_DSN=$(redis_address)
+    # The replica has the first four jobs and the first lease. It misses the second lease, a completion and a fifth job; of them only the leases say so:
+    # the job whose completion is lost is still held by the first lease, and the next job has the id of the fifth.
+    calls 'enqueue_many q k 0 1 2 3 4' 'claim q 2 lease 1h' "shell 'bash $redis_dir/cut'" \
+        'claim q 1 lease 1h' 'complete L1 J1' 'enqueue k 5 queue q' "shell 'bash $redis_dir/fail_over'" \
+        'complete L2' 'heartbeat L2' 'fail L2 J3 error' 'release L2' 'claim q 1 lease 1h' 'complete L2' 'complete L3' 'complete L1 J2' \
+        'enqueue k 6 queue q' 'claim q 10' 'complete L4' 'depth q'
+    redis_failed_over
+    diff - <(sed -n 's/^    //p' said) <<'SAID'
+4 done: J1 J2 J3 J4
+J1 q k 1, attempt 1 of 3, priority 50
+J2 q k 2, attempt 1 of 3, priority 50
+lease L1
+J3 q k 3, attempt 1 of 3, priority 50
+lease L2
+1 completed
+J5
+MR_ELEASE (conflict, MR001): lease 'L2' is lost
+MR_ELEASE (conflict, MR001): lease 'L2' is lost
+MR_ELEASE (conflict, MR001): lease 'L2' is lost
+MR_ELEASE (conflict, MR001): lease 'L2' is lost
+J3 q k 3, attempt 1 of 3, priority 50
+lease L3
+MR_ELEASE (conflict, MR001): lease 'L2' is lost
+1 completed
+1 completed
+J5
+J4 q k 4, attempt 1 of 3, priority 50
+J5 q k 6, attempt 1 of 3, priority 50
+lease L4
+2 completed
+0 available
+SAID
+    # the job whose completion was lost comes back when its lease is over
+    end_leases q
+    calls 'claim q 10' 'complete L1'
+    grep -q 'q k 1, attempt 2 of' said || { cat said; false; }
+    drained q
 }
 
 @test "a job whose worker is lost again and again is a dead letter, while others finish theirs" {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # The limiter and the leases on Redis under eight clients, of which one is killed with SIGKILL again and again: never more is allowed than the
-# limit says, no fencing number is given twice, and the numbers of each client rise. MR_TOOLBOX_SECONDS says for how long (5).
+# limit says, no fencing number is given twice, and the numbers of each client rise. MR_TOOLBOX_SECONDS says for how long (5). And what a failover
+# to a replica leaves of locks, limiters and the cache.
 
 # shellcheck disable=SC2154  # redis_dir is set by redis_new
 bats_require_minimum_version 1.5.0
@@ -85,4 +86,54 @@ killing()
     echo "# $(wc -l <fences) times held, $kills kills" >&3
     [ "$(wc -l <fences)" -gt 1 ]
     [ -z "$(sort fences | uniq -d)" ]
+}
+
+@test "Redis fails over to a replica that was behind: fencing numbers rise, and a lease that it does not know is nobody's" {
+    redis_stop
+    redis_new_tcp
+    redis_new_replica
+    MILLRACE_DSN=$(redis_address)
+    # the replica misses the lease of `new` and of `gone`, a value and what was spent
+    cat >rounds <<CALLS
+lock_lease old me 1h
+cache_set k 1 1h
+rate_limit r 2 1h
+shell 'bash $redis_dir/cut'
+lock_lease new me 1h
+lock_lease gone me 1h
+cache_set k 2 1h
+rate_limit r 2 1h
+shell 'bash $redis_dir/fail_over'
+lock_lease old another 1h
+lock_lease old me 1h
+lock_lease new another 1h
+lock_lease new me 1h
+unlock_lease new me
+unlock_lease gone me
+lock_lease gone me 1h
+cache_get k
+rate_limit r 2 1h
+rate_limit r 2 1h
+CALLS
+    "$conform" <rounds >said
+    redis_failed_over
+    diff - <(sed -n 's/^    //p' said) <<'SAID'
+held, fence F1, the largest so far
+ok
+allowed, 1 left, resets within the period
+held, fence F2, the largest so far
+held, fence F3, the largest so far
+ok
+allowed, 0 left, resets within the period
+another has it
+held, fence F1
+held, fence F4, the largest so far
+another has it
+not held
+not held
+held, fence F5, the largest so far
+1
+allowed, 0 left, resets within the period
+refused, 0 left, resets within the period
+SAID
 }

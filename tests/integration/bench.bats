@@ -85,6 +85,16 @@ figure()
     [[ $output == *usage* ]]
 }
 
+@test "the toolbox beside Redis: every part of it has a rate" {
+    command -v redis-benchmark >/dev/null || skip 'redis-benchmark is missing: apt-get install redis-tools'
+    run "$MR_ROOT/bench/run" toolbox --small 3>&-
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^Millrace (cache_get|cache_set|rate_limit|lock_lease).* [1-9][0-9]* a second, [18] clients$' <<<"$output")" -eq 14 ]
+    [ "$(grep -cE '^Redis (GET|SET).* [1-9][0-9]* a second, [18] clients$' <<<"$output")" -eq 6 ]
+    # what the cache holds, by estimate
+    grep -qE '^ *[1-9][0-9]* \| *[1-9][0-9]* \| *0 \| *[1-9][0-9]*$' <<<"$output"
+}
+
 @test "a soak of seconds: each job is completed, there are samples and a chart" {
     run "$MR_ROOT/bench/run" soak --seconds 8 --sample 1 --rate 300
     [ "$status" -le 1 ]

@@ -164,6 +164,20 @@ stop()
     [[ ${lines[4]} == *'limit is 1048576'* ]]
 }
 
+@test "an entry of more than 64 MiB becomes a dead letter that says how large it was, its neighbours do not wait" {
+    config 'queue = "huge" json = "data"'
+    redis config set appendonly no # the disk is no part of this
+    redis xadd "$stream" 1-1 data 1
+    head -c 67200000 /dev/zero | tr '\0' x | redis -x xadd "$stream" 1-2 data
+    redis xadd "$stream" 1-3 data 3
+    bridge
+    wait_until 60 jobs_are huge available 2
+    wait_until 20 settled
+    [ "$(sql "select string_agg(args::text, ',' order by ref) from millrace.jobs where queue = 'huge' and status = 'available'")" = 1,3 ]
+    # the bytes of its field's name count
+    [ "$(sql "select ref, args, error from millrace.dead_letters where queue = 'huge'")" = '1-2|{"bytes": 67200004}|the entry is larger than 64 MiB' ]
+}
+
 @test "entries of a consumer that died are taken over; one that was deleted meanwhile is let go" {
     config 'sql = "ingest" reclaim = "1s"'
     redis xgroup create "$stream" millrace 0 mkstream
@@ -306,6 +320,20 @@ stop()
     not_ready() { curl -s "http://127.0.0.1:$port/readyz" | grep -q "bridge b$BATS_TEST_NUMBER: "; }
     wait_until 10 not_ready
     [ "$(metric 'millrace_bridge_connected{bridge="b'"$BATS_TEST_NUMBER"'"}')" = 0 ]
+}
+
+@test "metrics: what a bridge that is held has not read is its lag, and it grows" {
+    token=a-token-of-this-test-alone-and-long-enough
+    config 'sql = "never_made" batch = 10'
+    printf 'http { listen = "127.0.0.1:0" token ops { role = "reader" hash = "%s" } }\n' "$(printf '%s' "$token" | "$MR_BIN" token --hash)" >>conf
+    redis_fill "$stream" 1 50
+    daemon bridge serve -c conf --roles bridge,http
+    wait_until 20 logged bridge 'bridge.held: entries cannot be applied: there is no function never_made'
+    port=$(sed -n 's/.*http.listening.*port=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/bridge.log")
+    behind_by() { curl -sf -H "Authorization: Bearer $token" "http://127.0.0.1:$port/metrics" | grep -x "millrace_bridge_lag{bridge=\"b$BATS_TEST_NUMBER\"} $1"; }
+    wait_until 40 behind_by 40
+    redis_fill "$stream" 51 100
+    wait_until 40 behind_by 90
 }
 
 @test "a reload adds, changes and removes bridges" {

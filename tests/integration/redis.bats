@@ -92,6 +92,33 @@ calls()
     [ "$(redis get 'mr:{lock}:name:l')" = 99:thief ]
 }
 
+@test "lock: killed with SIGKILL, it is free when its --ttl is over, not at once" {
+    on_redis
+    local ttl holder pid first second
+    for ttl in 1h 1s; do
+        redis del 'mr:{lock}:name:l'
+        rm -f up
+        "$MR_BIN" lock l --ttl "$ttl" -- sh -c 'echo $$ $MILLRACE_FENCE >new; mv new up; exec sleep 300' 3>&- &
+        holder=$!
+        wait_until 20 test -e up
+        read -r pid first <up
+        kill -KILL "$holder" || true # a machine that stalls may have cost it the short lease
+        wait "$holder" || true
+        # its command goes with it
+        wait_until 20 gone "$pid"
+        if [ "$ttl" = 1h ]; then
+            run -124 "$MR_BIN" lock l --try -- true
+        fi
+    done
+    second=$("$MR_BIN" lock l --wait 30s -- sh -c 'echo "$MILLRACE_FENCE"')
+    [ "$second" -gt "$first" ]
+}
+
+gone()
+{
+    ! kill -0 "$1"
+}
+
 lock_is_there()
 {
     [ "$(redis exists 'mr:{lock}:name:l')" = 1 ]

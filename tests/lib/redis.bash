@@ -10,6 +10,13 @@
 #   redis COMMAND...        redis-cli
 #   redis_stop, redis_kill  ends it, gracefully or at once
 #   redis_fill KEY FROM TO  adds entries to a stream
+#
+# After redis_new_tcp, a second one that takes its place:
+#
+#   redis_new_replica       starts a replica, and waits until it has what the first one has
+#   redis_cut               cuts it off when it has what was written until now: it has nothing of what is written from now on
+#   redis_fail_over         kills the first one, makes the replica a primary, and has it take over socket and port
+#   redis_failed_over       after $redis_dir/fail_over, which is the same as a script, for a program that goes on while it happens; so is cut
 
 redis_new()
 {
@@ -60,10 +67,12 @@ redis_answers()
 
 redis_stop()
 {
-    [ -n "${redis_pid:-}" ] || return 0
-    kill -TERM "$redis_pid" 2>/dev/null || true
-    wait "$redis_pid" 2>/dev/null || true
-    redis_pid=
+    local pid
+    for pid in ${redis_pid:-} ${replica_pid:-}; do
+        kill -TERM "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    redis_pid='' replica_pid=''
 }
 
 redis_kill()
@@ -78,4 +87,53 @@ redis_fill()
 {
     awk -v key="$1" -v from="$2" -v to="$3" 'BEGIN { for (n = from; n <= to; n++) printf "XADD %s * n %d kind k\r\n", key, n }' |
         redis --pipe >/dev/null
+}
+
+redis_new_replica()
+{
+    replica_dir=$(mktemp -d "$MR_SCRATCH/redis.XXXXXX") || return
+    redis-server --bind 127.0.0.1 --port 0 --unixsocket "$replica_dir/socket" --dir "$replica_dir" --save '' --appendonly yes --daemonize no \
+        --logfile "$replica_dir/log" --replicaof "127.0.0.1 $redis_port" >/dev/null 2>&1 3>&- &
+    replica_pid=$!
+    redis_replica_scripts
+    wait_until 20 replica_follows
+}
+
+replica_follows()
+{
+    redis-cli -s "$replica_dir/socket" info replication | grep -q '^master_link_status:up'
+}
+
+# WAIT counts the replicas that have what its own connection wrote. One that is cut off keeps its data, and looks for a primary where none is.
+redis_replica_scripts()
+{
+    cat >"$redis_dir/cut" <<SCRIPT
+printf 'SET synced 1\nWAIT 1 20000\n' | redis-cli -s $redis_dir/socket | tail -n 1 | grep -qx 1 &&
+    redis-cli -s $replica_dir/socket replicaof 127.0.0.1 1 >/dev/null
+SCRIPT
+    cat >"$redis_dir/fail_over" <<SCRIPT
+kill -KILL $redis_pid
+while redis-cli -s $redis_dir/socket ping; do sleep 0.01; done >/dev/null 2>&1
+redis-cli -s $replica_dir/socket replicaof no one >/dev/null &&
+    redis-cli -s $replica_dir/socket config set port $redis_port >/dev/null &&
+    ln -s $replica_dir/socket $redis_dir/next && mv -T $redis_dir/next $redis_dir/socket
+SCRIPT
+}
+
+redis_cut()
+{
+    bash "$redis_dir/cut"
+}
+
+redis_fail_over()
+{
+    bash "$redis_dir/fail_over" && redis_failed_over
+}
+
+# From now on redis_stop and redis_kill end the other one.
+redis_failed_over()
+{
+    wait "$redis_pid" 2>/dev/null || true
+    redis_pid=$replica_pid
+    replica_pid=
 }

@@ -106,6 +106,41 @@ select millrace.capture('app.notes', 'n', 'note', '{insert}', condition => $$new
 insert into app.notes values (99), (100);
 select is(t.told('n'), array['insert 100'], 'a condition may look elsewhere');
 
+-- ---- calls for one statement ----
+create table app.bulk (id int primary key, place text, celsius numeric, at timestamptz);
+select millrace.capture('app.bulk', 'bulk', 'row', '{insert}');
+-- How often the server called functions for one statement: what it has counted for this transaction, less what it had before.
+create function t.counted()
+returns table (name text, calls bigint)
+language sql
+as $$
+  select case f.schemaname when 'app' then 'the trigger' else f.funcname end, f.calls
+    from pg_stat_xact_user_functions f
+   where f.schemaname = 'app'
+      or f.funcname in ('capture_put', 'enqueue_many_at')
+$$;
+create function t.calls_of(p_statement text)
+returns text
+language plpgsql
+set track_functions = 'all'
+as $$
+declare
+  v_before jsonb := (select coalesce(jsonb_object_agg(c.name, c.calls), '{}') from t.counted() c);
+begin
+  execute p_statement;
+  return (select string_agg(format('%s %s', c.name, c.calls - coalesce((v_before ->> c.name)::bigint, 0)), ', ' order by c.name collate "C")
+            from t.counted() c
+           where c.calls > coalesce((v_before ->> c.name)::bigint, 0));
+end $$;
+select is(t.calls_of(format($$insert into app.bulk select i, 'station ' || i %% 100, i %% 40, '2026-01-01' from generate_series(%s, %s) i$$, b.first, b.last)),
+          format('capture_put %1$s, enqueue_many_at %1$s, the trigger 1', b.pieces), b.what)
+  from (values (1, 499, 1, 'some rows are enqueued by one call'),
+               (1001, 41000, 1, '40,000 rows of less than 8 MB too'),
+               (100001, 200000, 3, '100,000 rows, 17 MB, by one for each 8 MB')) b(first, last, pieces, what);
+select is(millrace.depth('bulk'), 140499::bigint, 'and none is missing');
+select millrace.uncapture('app.bulk', 'bulk');
+drop table app.bulk;
+
 -- ---- many rows ----
 select millrace.capture('app.notes', 'n', 'note', '{insert,update,delete}', condition => 'new.id % 2 = 0 or old.id % 2 = 0');
 insert into app.notes select i, 'bulk', repeat('x', 5000) from generate_series(1001, 5000) i;
