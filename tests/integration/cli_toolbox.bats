@@ -167,11 +167,12 @@ gone()
     one=$("$MR_BIN" lock f --ttl 30s -- sh -c 'echo $MILLRACE_FENCE')
     two=$("$MR_BIN" lock f --ttl 30s -- sh -c 'echo $MILLRACE_FENCE')
     [ "$two" -gt "$one" ]
-    # longer than its lease
-    "$MR_BIN" lock f --ttl 1s -- sleep 2.5 3>&- &
+    # longer than its lease: until somebody has waited in vain for longer than that
+    "$MR_BIN" lock f --ttl 2s -- sh -c 'until [ -e "$0" ]; do sleep 0.05; done' "$BATS_TEST_TMPDIR/go" 3>&- &
     local holder=$!
     wait_until 10 eval '[ -z "$(sql "select millrace.lock_lease('\''f'\'', '\''me'\'', '\''1 ms'\'')")" ]'
-    run -124 "$MR_BIN" lock f --ttl 1s --wait 1500ms -- true
+    run -124 "$MR_BIN" lock f --ttl 1s --wait 2500ms -- true
+    touch "$BATS_TEST_TMPDIR/go"
     wait "$holder"
     [ "$(sql "select millrace.lock_lease('f', 'me', '1 minute') > $two")" = t ]
     # taken away from its owner: the command is stopped
