@@ -75,7 +75,12 @@ figures()
         start_consumer "$((round % 4))"
     done
     wait_until 60 is_empty
-    sleep 0.7 # whoever stalls has woken up by then, and was refused
+    # whoever stalls has jobs that others have done: it is refused, and ends
+    kill -TERM "${pids[@]}"
+    for round in 0 1 2 3; do
+        wait "${pids[round]}" || [ $? -eq 143 ] # before it had begun
+    done
+    pids=()
     [ ! -s errors ] || { cat errors; false; }
     read -r total finished twice never lost strange open void <<<"$(figures)"
     echo "# $kills kills, $total jobs: $finished known to be done, $open with an answer nobody has; $void completions refused" >&3
