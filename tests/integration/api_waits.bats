@@ -88,8 +88,8 @@ answered()
     local began=$SECONDS
     sql "select millrace.enqueue('k', queue => '$q')" >/dev/null
     wait_until 10 answered 1
-    sleep 0.3 # in which the others are not woken
-    # and those who wait look once a second
+    # those who wait look once a second: when they have, whoever else was woken has asked, too
+    wait_until 20 asked_at_least 'execute .*claim_json' $(($(asked 'execute .*claim_json') + 2))
     [ "$(asked 'execute .*claim_json')" -le $((5 + SECONDS - began)) ]
     [ "$(wc -l <"$BATS_TEST_TMPDIR/answers")" -eq 1 ]
     # as many jobs as wait: each gets one
@@ -184,7 +184,9 @@ answered()
     enqueue 2 "$q"
     lease=$(sql "select lease from millrace.claim('$q')")
     alone=1 wait_for_jobs 1
-    sleep 0.3 # in which it gets nothing
+    # when it looks the second time, it got nothing the first time
+    mark
+    wait_until 10 asked_at_least 'execute .*claim_json' 2
     run ! answered 1
     sql "select millrace.complete('$lease')" >/dev/null
     wait_until 10 answered 1
