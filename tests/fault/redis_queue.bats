@@ -8,6 +8,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
+load ../lib/killing
 
 setup()
 {
@@ -22,10 +23,7 @@ setup()
 
 teardown()
 {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    kill_all "${pids[@]}"
     redis_stop
 }
 
