@@ -89,13 +89,15 @@ static int get_many(const struct toolbox_ops *ops, mr_conn *conn, const char *co
                     size_t count, char **ret, mr_error *err)
 {
     char **values = calloc(count, sizeof(*values));
-    int code = values ? ops->cache_get_many(conn, keys, count, values, err)
-                      : mr_error_set(err, MR_ENOMEM, "out of memory");
 
+    if (!values) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    int code = ops->cache_get_many(conn, keys, count, values, err);
     if (code == 0) {
         memcpy(ret, values, count * sizeof(*values));
     }
-    for (size_t i = 0; code && values && i < count; i++) {
+    for (size_t i = 0; code && i < count; i++) {
         free(values[i]);
     }
     free(values);
