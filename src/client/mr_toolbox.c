@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "client/mr_conn.h"
@@ -83,6 +84,26 @@ int mr_cache_get(mr_conn *conn, const char *key, char **ret, mr_error *err)
                : wrong(err, "no place was given for the value", "Give ret.");
 }
 
+// Values come all or none: what a failure leaves of them is freed.
+static int get_many(const struct toolbox_ops *ops, mr_conn *conn, const char *const *keys,
+                    size_t count, char **ret, mr_error *err)
+{
+    char **values = calloc(count, sizeof(*values));
+
+    if (!values) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    int code = ops->cache_get_many(conn, keys, count, values, err);
+    if (code == 0) {
+        memcpy(ret, values, count * sizeof(*values));
+    }
+    for (size_t i = 0; code && i < count; i++) {
+        free(values[i]);
+    }
+    free(values);
+    return code;
+}
+
 int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char **ret,
                       mr_error *err)
 {
@@ -100,7 +121,7 @@ int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char
             return MR_EUSAGE;
         }
     }
-    return count > 0 ? ops->cache_get_many(conn, keys, count, ret, err) : 0;
+    return count > 0 ? get_many(ops, conn, keys, count, ret, err) : 0;
 }
 
 int mr_cache_delete(mr_conn *conn, const char *key, int *ret_deleted, mr_error *err)

@@ -28,7 +28,8 @@ struct toolbox_ops {
                      mr_error *err);
     // *ret is NULL where there is no value.
     int (*cache_get)(mr_conn *conn, const char *key, char **ret, mr_error *err);
-    // ret has room for `count`, and the same rule holds for each.
+    // ret has room for `count`, all of them NULL, and the same rule holds for each. What a failure
+    // leaves there is the caller's, too.
     int (*cache_get_many)(mr_conn *conn, const char *const *keys, size_t count, char **ret,
                           mr_error *err);
     int (*cache_delete)(mr_conn *conn, const char *key, bool *ret, mr_error *err);

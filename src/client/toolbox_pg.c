@@ -111,27 +111,17 @@ static int cache_get(mr_conn *conn, const char *key, char **ret, mr_error *err)
     return code;
 }
 
-static void free_all(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(texts[i]);
-        texts[i] = NULL;
-    }
-}
-
 // Rows come in the order of the keys, each key once, at its first place: one pass finds them.
 static bool fill(const PGresult *rows, const char *const *keys, size_t count, char **ret)
 {
     int row = 0;
 
     for (size_t i = 0; i < count; i++) {
-        ret[i] = NULL;
         if (row == PQntuples(rows) || !str_equal(PQgetvalue(rows, row, ENTRY_KEY), keys[i])) {
             continue;
         }
         ret[i] = strdup(PQgetvalue(rows, row++, ENTRY_VALUE));
         if (!ret[i]) {
-            free_all(ret, i);
             return false;
         }
     }

@@ -183,14 +183,6 @@ static int cache_delete(mr_conn *conn, const char *key, bool *ret, mr_error *err
 
 // ---- cache: many keys ----
 
-static void free_all(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(texts[i]);
-        texts[i] = NULL;
-    }
-}
-
 // A key that was asked for before, with its place.
 struct asked {
     const char *key;
@@ -219,7 +211,8 @@ static int keep_first(const char *const *keys, size_t count, char **values, mr_e
     qsort(asked, count, sizeof(*asked), compare_asked);
     for (size_t i = 1; i < count; i++) {
         if (str_equal(asked[i].key, asked[i - 1].key)) {
-            free_all(&values[asked[i].place], 1);
+            free(values[asked[i].place]);
+            values[asked[i].place] = NULL;
         }
     }
     free(asked);
@@ -230,7 +223,6 @@ static int take_values(const redisReply *reply, size_t count, char **ret, mr_err
 {
     for (size_t i = 0; i < count; i++) {
         if (!copy_value(reply->element[i], &ret[i])) {
-            free_all(ret, i);
             return out_of_memory(err);
         }
     }
@@ -279,9 +271,8 @@ static int cache_get_many(mr_conn *conn, const char *const *keys, size_t count, 
     if (code == 0 && reply->elements != count) {
         code = redis_link_strange(mr__conn_redis(conn), err);
     }
-    if (code == 0 && (code = take_values(reply, count, ret, err)) == 0 &&
-        (code = keep_first(keys, count, ret, err))) {
-        free_all(ret, count);
+    if (code == 0 && (code = take_values(reply, count, ret, err)) == 0) {
+        code = keep_first(keys, count, ret, err);
     }
     freeReplyObject(reply);
     free(argv);

@@ -14,17 +14,18 @@ url, pgserver, folder = sys.argv[1:4]
 port = int(url.rsplit(":", 1)[1])
 HEAD = {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
 lock, over = threading.Lock(), threading.Event()
-told, maybe, wrong, seen = [], set(), [], {}
+told, maybe, wrong, seen, under_way = [], set(), [], {}, {}
 KINDS = ("enqueue", "claim", "look")
 
 
-def note(kind, status):
+def count(counts, key, change):
     with lock:
-        seen[(kind, status)] = seen.get((kind, status), 0) + 1
+        counts[key] = counts.get(key, 0) + change
 
 
 def ask(kind, method, path, body, type_="application/json"):
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+    count(under_way, kind, 1)
     try:
         c.request(method, path, body, dict(HEAD, **{"Content-Type": type_}))
         reply = c.getresponse()
@@ -34,7 +35,8 @@ def ask(kind, method, path, body, type_="application/json"):
         return None
     finally:
         c.close()
-    note(kind, reply.status)
+        count(under_way, kind, -1)
+    count(seen, (kind, reply.status), 1)
     answer = json.loads(text)
     if reply.status not in (200, 201, 503) or (reply.status == 503 and not answer["error"]["message"]):
         wrong.append(f"{kind}: {reply.status} {text[:200]}")
@@ -78,17 +80,29 @@ def look(n):
         time.sleep(0.02)
 
 
+def until(true):
+    deadline = time.monotonic() + 60
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def happens(good):
     """Waits until each kind of request was answered once more, or refused; a minute without is an error."""
     def counts():
         with lock:
             return [sum(n for (kind, status), n in seen.items() if kind == k and (status < 300) == good) for k in KINDS]
-    before, deadline = counts(), time.monotonic() + 60
-    while not all(now > was for now, was in zip(counts(), before)):
-        if time.monotonic() > deadline:
-            wrong.append(f"{'answered' if good else 'refused'} were, of {KINDS}: {before}, a minute later {counts()}")
-            return
-        time.sleep(0.02)
+    before = counts()
+    if not until(lambda: all(now > was for now, was in zip(counts(), before))):
+        wrong.append(f"{'answered' if good else 'refused'} were, of {KINDS}: {before}, a minute later {counts()}")
+
+
+def in_the_middle():
+    """Waits until a stream and claims that wait are under way."""
+    if not until(lambda: under_way.get("stream", 0) > 0 and under_way.get("claim", 0) > 0):
+        wrong.append(f"under way are, after a minute, only {under_way}")
 
 
 threads = [threading.Thread(target=f, args=(n,)) for f, count in ((enqueue, 6), (stream, 2), (wait_for_jobs, 4), (look, 2)) for n in range(count)]
@@ -96,7 +110,7 @@ for thread in threads:
     thread.start()
 for _ in range(2):
     happens(True)
-    time.sleep(1)  # the crash comes in the middle of work, of streams too
+    in_the_middle()
     subprocess.run([pgserver, "crash", folder], check=True)
     happens(False)
     subprocess.run([pgserver, "restart", folder], check=True)

@@ -137,6 +137,20 @@ def work_off(cursor, fleet, claimers):
     return cursor.fetchone()
 
 
+def full_again(fleet, path, claimers, limit, measure):
+    """Starts the claimers anew; how many seconds it takes until as many jobs run at once as the limit says, 0 where they do not within a minute."""
+    killed_at = time.monotonic_ns()
+    for _ in range(claimers):
+        fleet.start()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        most, when = measure([s for s in read(path)[0] if s[0] > killed_at])
+        if most == limit:
+            return (when - killed_at) / 1e9
+    return 0
+
+
 def keys(limit, claimers, seconds, lease):
     path, log = open_log()
     db = psycopg2.connect("")
@@ -146,19 +160,11 @@ def keys(limit, claimers, seconds, lease):
     fleet.trouble(seconds, path)
     fleet.kill(list(fleet.pids))
     spans, lost, _ = read(path)
-    killed_at = time.monotonic_ns()
-    after = 0
-    for _ in range(claimers):
-        fleet.start()
-    deadline = time.monotonic() + 60
-    while not after and time.monotonic() < deadline:
-        time.sleep(0.05)
-        again, when = overlap_of_one([s for s in read(path)[0] if s[0] > killed_at])
-        after = when if again == limit else 0
+    after = full_again(fleet, path, claimers, limit, overlap_of_one)
     done, undone = work_off(cursor, fleet, claimers)
     most, _ = overlap_of_one(read(path)[0])
     late = taken_back(cursor)
-    back = f"{(after - killed_at) / 1e9:.2f} s" if after else "never"
+    back = f"{after:.2f} s" if after else "never"
     print(f"{claimers} claimers, {len({s[2] for s in spans})} keys, limit {limit} for each: {len(spans)} jobs under fire, {fleet.kills} claimers killed, "
           f"{lost} jobs in their hands, most of one key at once {most}, overshoot {most - limit}; leases of {lease} taken back at most {late} after their end, "
           f"a key at its limit again {back} after all claimers were killed; {done} completed, {undone} not")
@@ -192,20 +198,12 @@ def concurrency(limit, claimers, seconds, lease):
     fleet.kill(list(fleet.pids))
     spans, lost, _ = read(path)
     most, _ = overlap(spans)
-    killed_at = time.monotonic_ns()
-    after = 0
-    for _ in range(claimers):
-        fleet.start()
-    deadline = time.monotonic() + 60
-    while not after and time.monotonic() < deadline:
-        time.sleep(0.05)
-        again, when = overlap([s for s in read(path)[0] if s[0] > killed_at])
-        after = when if again == limit else 0
+    after = full_again(fleet, path, claimers, limit, overlap)
     fleet.kill(list(fleet.pids))
     last, _ = overlap(read(path)[0])
     db = psycopg2.connect("")
     late = taken_back(db.cursor())
-    back = f"{(after - killed_at) / 1e9:.2f} s" if after else "never"
+    back = f"{after:.2f} s" if after else "never"
     print(f"{claimers} claimers, limit {limit}: {len(spans)} jobs, {fleet.kills} claimers killed, {lost} jobs in their hands, "
           f"most at once {max(most, last)}, overshoot {max(most, last) - limit}; leases of {lease} taken back at most {late} after their end, "
           f"all slots in use again {back} after all claimers were killed")

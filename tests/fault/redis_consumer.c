@@ -4,7 +4,7 @@
 // then for longer than its lease, and completes. See redis_queue.bats.
 //
 //     redis_consumer fill QUEUE COUNT     enqueues jobs and prints their ids
-//     redis_consumer run QUEUE LOG        until it is killed
+//     redis_consumer run QUEUE LOG        until it is killed; on SIGTERM it finishes what it has
 //
 // LOG gets a line before each completion and one after it, each in one write: `try`, then `done`,
 // `void` (the lease was lost) or `unknown` (the answer was), and the ids.
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <millrace/millrace.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,13 @@ enum {
 };
 
 static mr_error err;
+static volatile sig_atomic_t over;
+
+static void on_term(int number)
+{
+    (void)number;
+    over = 1;
+}
 
 static void die(const char *what)
 {
@@ -112,7 +120,7 @@ static void finish(mr_conn *conn, int log, const mr_batch *batch)
     }
 }
 
-__attribute__((noreturn)) static void run(const char *queue, const char *path)
+static int run(const char *queue, const char *path)
 {
     mr_conn *conn = open_conn();
     mr_claim_options options = MR_CLAIM_OPTIONS_INIT;
@@ -122,7 +130,7 @@ __attribute__((noreturn)) static void run(const char *queue, const char *path)
     options.queue = queue;
     options.max_jobs = BATCH;
     options.lease_ms = LEASE_MS;
-    for (;;) {
+    while (!over) {
         mr_batch *batch = NULL;
         int code = mr_claim(conn, &options, &batch, &err);
         if (code && code != MR_ECONNECT && code != MR_ETIMEOUT) {
@@ -135,15 +143,18 @@ __attribute__((noreturn)) static void run(const char *queue, const char *path)
         }
         mr_batch_free(batch);
     }
+    mr_conn_free(conn);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
+    signal(SIGTERM, on_term);
     if (argc == 4 && strcmp(argv[1], "fill") == 0) {
         return fill(argv[2], strtoul(argv[3], NULL, 10));
     }
     if (argc == 4 && strcmp(argv[1], "run") == 0) {
-        run(argv[2], argv[3]);
+        return run(argv[2], argv[3]);
     }
     return 2;
 }

@@ -9,6 +9,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
+load ../lib/killing
 
 setup()
 {
@@ -23,10 +24,7 @@ setup()
 
 teardown()
 {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    kill_all "${pids[@]}"
     redis_stop
 }
 
@@ -76,7 +74,12 @@ figures()
         start_consumer "$((round % 4))"
     done
     wait_until 60 is_empty
-    sleep 0.7 # whoever stalls has woken up by then, and was refused
+    # whoever stalls has jobs that others have done: it is refused, and ends
+    kill -TERM "${pids[@]}"
+    for round in 0 1 2 3; do
+        wait "${pids[round]}" || [ $? -eq 143 ] # before it had begun
+    done
+    pids=()
     [ ! -s errors ] || { cat errors; false; }
     read -r total finished twice never lost strange open void <<<"$(figures)"
     echo "# $kills kills, $total jobs: $finished known to be done, $open with an answer nobody has; $void completions refused" >&3

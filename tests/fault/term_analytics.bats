@@ -6,11 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
-
-# Processes that the run has started: all have its directory in their environment.
-started_by_run() { grep -lszx "TMPDIR=$MR_SCRATCH/left" /proc/[0-9]*/environ || true; }
-# What was started by somebody who was killed may live for a moment longer.
-nothing_left() { [ -z "$(ls -A "$MR_SCRATCH/left")$(started_by_run)" ]; }
+load ../lib/example
 
 @test "counts in are counts out after each part was killed, by the old path too, and a term is replayed" {
     TMPDIR=$MR_SCRATCH DURATION=6 RATE=500 KILLS=1 LIMITS=0 run "$MR_ROOT/examples/term-analytics/run" 3>&-

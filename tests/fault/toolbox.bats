@@ -5,7 +5,9 @@
 # limit says, a lock never has two holders, fencing numbers rise strictly. And what the toolbox reads beside a snapshot that is held.
 # MR_TOOLBOX_SECONDS says for how long (5).
 
+# shellcheck disable=SC2154  # kills is set by killing
 load ../lib/server
+load ../lib/killing
 
 setup()
 {
@@ -16,10 +18,7 @@ setup()
 
 teardown()
 {
-    local pid
-    for pid in "${clients[@]}" ${holder:+"$holder"}; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    kill_all "${clients[@]}" ${holder:+"$holder"}
     drop_db
 }
 
@@ -40,25 +39,16 @@ rounds()
     done >"$BATS_TEST_TMPDIR/rounds"
 }
 
-# killing SQL: kills one of eight clients at random every tenth of a second, and starts it again, until the query says that enough was seen.
-killing()
+# under_fire SQL: until the query says that enough was seen, and nobody is left.
+under_fire()
 {
-    local i end=$((SECONDS + seconds)) last=$((SECONDS + seconds + 60))
-    kills=0
-    for i in 0 1 2 3 4 5 6 7; do client "$i"; done
-    until ((SECONDS >= end)) && [ "$(sql "$1")" = t ]; do
-        ((SECONDS < last)) || { echo "a minute more was not enough: $1"; return 1; }
-        sleep 0.1 # the time in which they work
-        i=$((RANDOM % 8))
-        ! kill -KILL "${clients[i]}" 2>/dev/null || kills=$((kills + 1))
-        wait "${clients[i]}" 2>/dev/null || true
-        client "$i"
-    done
-    for i in 0 1 2 3 4 5 6 7; do
-        kill -KILL "${clients[i]}" 2>/dev/null || true
-        wait "${clients[i]}" 2>/dev/null || true
-    done
+    killing "$seconds" holds "$1"
     wait_until 20 alone
+}
+
+holds()
+{
+    [ "$(sql "$1")" = t ]
 }
 
 alone()
@@ -72,7 +62,7 @@ alone()
 insert into let select r.allowed, 'one' from millrace.rate_limit('one', 50, '1 second') r;
 insert into let select r.allowed, 'two' from millrace.rate_limit('two', 50, '1 second', 7) r;
 SQL
-    killing 'select true'
+    under_fire 'select true'
     show "$(sql "select string_agg(format('%s: %s of %s calls allowed, %s spent in %s s', key, n, calls, spent, took), '; ' order by key)
                    from (select l.key, count(*) filter (where l.allowed) as n, count(*) as calls from let l group by l.key) l
                    join (select s.key_id, sum(s.spent_n) as spent, round(extract(epoch from max(s.spent_at) - min(s.spent_at))::numeric, 1) as took from millrace.spent_hour s group by s.key_id) s
@@ -97,7 +87,7 @@ select pg_sleep(0.003);
 commit;
 select millrace.unlock('the lock');
 SQL
-    killing 'select count(*) > 100 and count(distinct who) = 8 from took'
+    under_fire 'select count(*) > 100 and count(distinct who) = 8 from took'
     show "$(sql 'select count(*) from took') holders, $kills killed"
     [ "$(sql 'select count(*) from took where not alone')" -eq 0 ]
     [ "$(sql "select millrace.try_lock('the lock')")" = t ]
@@ -131,7 +121,7 @@ select give(:'me' || ' ' || pg_backend_pid(), :fence);
 \endif
 SQL
     # somebody was gone when its lease was over
-    killing 'select count(*) > 20 and bool_or(given_at is null and until < clock_timestamp()) from took'
+    under_fire 'select count(*) > 20 and bool_or(given_at is null and until < clock_timestamp()) from took'
     show "$(sql 'select format('\''%s holders, %s of them were gone when their lease was over'\'', count(*), count(*) - count(given_at)) from took'), $kills killed"
     [ "$(sql 'select count(*) from (select fence > lag(fence, 1, 0::bigint) over (order by taken_at) as rises from took) t where not rises')" -eq 0 ]
     [ "$(sql 'select count(*) from (select taken_at, lag(least(given_at, until)) over (order by fence) as free_at from took) t where taken_at < free_at')" -eq 0 ]

@@ -5,10 +5,11 @@
 # limit says, no fencing number is given twice, and the numbers of each client rise. MR_TOOLBOX_SECONDS says for how long (5). And what a failover
 # to a replica leaves of locks, limiters and the cache.
 
-# shellcheck disable=SC2154  # redis_dir is set by redis_new
+# shellcheck disable=SC2154  # redis_dir is set by redis_new, kills by killing
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
+load ../lib/killing
 
 setup()
 {
@@ -23,10 +24,7 @@ setup()
 
 teardown()
 {
-    local pid
-    for pid in "${clients[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    kill_all "${clients[@]}"
     redis_stop
 }
 
@@ -38,29 +36,23 @@ client()
     clients[$1]=$!
 }
 
-# Kills one of eight clients at random every tenth of a second, and starts it again.
-killing()
+# under_fire COMMAND...: until the command says that enough was seen; nobody was told of an error.
+under_fire()
 {
-    local i end=$((SECONDS + seconds))
-    kills=0 started=0
-    for i in 0 1 2 3 4 5 6 7; do client "$i"; done
-    while ((SECONDS < end)); do
-        sleep 0.1
-        i=$((RANDOM % 8))
-        ! kill -KILL "${clients[i]}" 2>/dev/null || kills=$((kills + 1))
-        wait "${clients[i]}" 2>/dev/null || true
-        client "$i"
-    done
-    for i in 0 1 2 3 4 5 6 7; do
-        kill -KILL "${clients[i]}" 2>/dev/null || true
-        wait "${clients[i]}" 2>/dev/null || true
-    done
+    started=0
+    killing "$seconds" "$@"
     ! grep -h MR_E out.*
+}
+
+# seen N PATTERN: so many lines of what the clients printed have it.
+seen()
+{
+    [ "$(cat out.* | grep -c "$2")" -ge "$1" ]
 }
 
 @test "rate limiter on Redis: eight clients, killed at random, are never allowed more than 50 in a second" {
     yes 'rate_limit one 50 1s' | head -n 200000 >rounds
-    killing
+    under_fire seen 1 '^    allowed'
     # each event that counts, by its time: whoever was allowed is in it, also who was killed before the answer
     redis zrange 'mr:rate:hour:{one}' 0 -1 withscores | paste - - | awk '
         { split($1, part, ":"); at[NR] = $2; cost[NR] = part[2]; sum += part[2]
@@ -77,7 +69,7 @@ killing()
 
 @test "leases on Redis: eight contenders, killed at random, never get one fencing number twice, and numbers rise" {
     yes 'lock_in_turn l ME 200ms' | head -n 200000 >rounds
-    killing
+    under_fire seen 2 '^    [0-9]'
     local out
     for out in out.*; do
         sed -n 's/^    //p' "$out" | sort -nuc || return 1

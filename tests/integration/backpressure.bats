@@ -190,7 +190,7 @@ SQL
     out=$(psql -X -q -A -t <<'SQL'
 select setval(('millrace.depth_at_' || queue_id)::regclass, 0) from millrace.queue where queue_name = 'q';
 do $$ begin perform millrace.enqueue('k', queue => 'q', delay => '1 hour'); exception when sqlstate 'MR002' then null; end $$;
-select pg_sleep(1.1);
+select pg_sleep(1.1); -- a gauge of a second is counted anew
 select sum(idx_tup_read) as before from pg_stat_user_indexes where relname ~ '^job_' \gset
 do $$ begin perform millrace.enqueue('k', queue => 'q', delay => '1 hour'); exception when sqlstate 'MR002' then null; end $$;
 select pg_stat_force_next_flush();
@@ -200,6 +200,7 @@ SQL
     echo "$out"
     [ "$(tail -n 1 <<<"$out")" = t ]
     sql "select count(*) from millrace.claim('q', max_jobs => 10000)" >/dev/null
+    # a gauge of 20 ms, where the queue is full
     sql "select pg_sleep(0.03); select millrace.enqueue('k', queue => 'q')" >/dev/null
     sql "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and query like 'select pg_sleep(600)%'" >/dev/null
     end_open 'commit;'

@@ -5,11 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
-
-# Processes that the run has started: all have its directory in their environment.
-started_by_run() { grep -lszx "TMPDIR=$MR_SCRATCH/left" /proc/[0-9]*/environ || true; }
-# What was started by somebody who was killed may live for a moment longer.
-nothing_left() { [ -z "$(ls -A "$MR_SCRATCH/left")$(started_by_run)" ]; }
+load ../lib/example
 
 @test "examples/notes-streaming proves what it says" {
     local proved

@@ -7,6 +7,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/redis
+load ../lib/cache
 
 setup()
 {
@@ -37,20 +38,7 @@ calls()
 
 @test "cache: set, get, delete, like, stats" {
     on_redis
-    "$MR_BIN" cache set "it's 100% \"odd\" \\" '{"n": 1}' --ttl 5min
-    [ "$("$MR_BIN" cache get "it's 100% \"odd\" \\")" = '{"n": 1}' ]
-    [ "$("$MR_BIN" cache get "it's 100% \"odd\" \\" --json)" = '{"key":"it'\''s 100% \"odd\" \\","value":{"n": 1}}' ]
-    [ "$("$MR_BIN" cache set b 2 --ttl 1h --json)" = '{"key":"b","value":2}' ]
-    [ "$("$MR_BIN" cache delete b)" = 'deleted: 1' ]
-    [ "$("$MR_BIN" cache delete b)" = 'deleted: 0' ]
-    [ "$("$MR_BIN" cache delete --like 'it%100\%%' --json)" = '{"deleted":1}' ]
-    "$MR_BIN" cache set c 3 --ttl 1h
-    [ "$("$MR_BIN" cache stats --json | sed 's/"bytes":[0-9]*/"bytes":N/')" = '{"total":1,"valid":1,"expired":0,"bytes":N,"exact":true}' ]
-    "$MR_BIN" cache stats | grep -Eq '^ *1 +1 +0 +[0-9]+ +t$'
-    run --separate-stderr -1 "$MR_BIN" cache get nothing
-    [ "${stderr_lines[0]}" = 'millrace: key "nothing" has no value' ]
-    run --separate-stderr -1 "$MR_BIN" cache delete --like "k\\"
-    [ "${stderr_lines[0]}" = 'millrace: pattern ends with a lone backslash' ]
+    cache_speaks
 }
 
 @test "cache: more keys than one look takes" {

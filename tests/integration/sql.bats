@@ -12,7 +12,7 @@ setup_file()
 {
     fresh_db
     sql "select millrace.set_retry('k', base => '10 minutes', jitter => 0)"
-    sql "create table done (job bigint not null, attempt int, what text)"
+    sql "create table done (job bigint not null, attempt int, what text); create table gate (open boolean)"
     psql -X -q -v ON_ERROR_STOP=1 <<'SQL'
 create function note(job jsonb) returns jsonb language plpgsql as $$
 begin
@@ -23,6 +23,9 @@ begin
   if job #> '{args,sleep}' is not null then
     perform pg_sleep((job #>> '{args,sleep}')::float);
   end if;
+  while job #> '{args,gate}' is not null and not exists (select from gate) loop
+    perform pg_sleep(0.02);
+  end loop;
   return job #> '{args,answer}';
 end $$;
 SQL
@@ -172,10 +175,14 @@ SQL
 three_apart()
 {
     sql 'truncate done'
-    for _ in 1 2 3; do
-        enqueue >/dev/null
-        sleep 0.2 # the time in which a worker that does not wait for more has taken one
-    done
+    # in the pauses a worker that does not wait for more takes one; by one session, so that a slow machine makes them hardly longer
+    psql -X -q -v ON_ERROR_STOP=1 >/dev/null <<SQL
+select millrace.enqueue('k', queue => '$q');
+select pg_sleep(0.2);
+select millrace.enqueue('k', queue => '$q');
+select pg_sleep(0.2);
+select millrace.enqueue('k', queue => '$q');
+SQL
     wait_until 30 eval '[ "$(noted)" -eq 3 ]'
     sql 'select max(attempt) from done'
 }
@@ -262,12 +269,13 @@ SQL
 }
 
 @test "a lease that is lost takes the effects with it, and is counted" {
-    id=$(enqueue '{"sleep": 1}' "timeout => '1 minute'")
+    id=$(enqueue '{"gate": true}' "timeout => '1 minute'")
     start_worker "$q" --sql note --lease 1s
     wait_until 20 running_note
     # the worker stands still, its backend does not; meanwhile the lease runs out and is rescued
     kill -STOP "${worker_pids[0]}"
     wait_until 30 rescued "$id"
+    sql 'insert into gate values (true)'
     kill -CONT "${worker_pids[0]}"
     wait_until 30 completed "$id"
     stop_workers
@@ -293,16 +301,22 @@ running_note()
 }
 
 @test "a deadlock is tried again" {
+    # each waits for the other to have its first row; a sequence is not rolled back, so whoever comes again does not wait
     sql "create table pair (no int primary key, n int not null default 0);
          insert into pair values (1), (2);
+         create sequence began;
          create function cross_over(job jsonb) returns void language plpgsql as '
          begin
            update pair set n = n + 1 where no = (job #>> ''{args,first}'')::int;
-           perform pg_sleep(0.5);
+           perform nextval(''began'');
+           while (select last_value from began) < 2 loop
+             perform pg_sleep(0.01);
+           end loop;
            update pair set n = n + 1 where no = 3 - (job #>> ''{args,first}'')::int;
          end'"
     enqueue_many 2 "jsonb_build_object('first', i)"
-    work cross_over --concurrency 2
+    work cross_over --concurrency 2 --timeout 1min
+    [ "$(sql 'select last_value from began')" -ge 3 ]
     [ "$(sql "select count(*) from millrace.jobs where queue = '$q' and status = 'completed' and attempt = 1")" -eq 2 ]
     [ "$(sql 'select sum(n) from pair')" -eq 4 ]
 }

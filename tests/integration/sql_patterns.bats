@@ -5,13 +5,10 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/example
 
 @test "examples/sql-patterns proves what it says" {
-    TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/sql-patterns/run" 3>&-
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok  ' <<<"$output")" -eq 61 ]
-    [ "${lines[-1]}" = 'all as it should be' ]
+    proves sql-patterns 61
 }
 
 @test "a promise that does not hold ends the page" {
@@ -25,9 +22,5 @@ load ../lib/server
 }
 
 @test "it leaves nothing behind when it fails" {
-    mkdir -m 711 "$MR_SCRATCH/left"
-    ln -s /bin/false "$BATS_TEST_TMPDIR/millrace"
-    TMPDIR=$MR_SCRATCH/left MR_BUILD=$BATS_TEST_TMPDIR run "$MR_ROOT/examples/sql-patterns/run" 3>&-
-    [ "$status" -eq 1 ]
-    [ -z "$(ls -A "$MR_SCRATCH/left")" ]
+    leaves_nothing sql-patterns
 }

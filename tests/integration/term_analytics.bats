@@ -59,7 +59,7 @@ waits() { [ "$(sql "select wait_event_type from pg_stat_activity where applicati
 }
 
 @test "the compose file: what it depends on and mounts is there, and the daemons have what their files ask for" {
-    python3 -c 'import yaml' 2>/dev/null || skip 'no python3-yaml here'
+    python3 -c 'import yaml' 2>/dev/null || skip 'python3-yaml is not installed: tools/deps test'
     cd "$MR_ROOT/examples/term-analytics"
     python3 - <<'PY'
 import os

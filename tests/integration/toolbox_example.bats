@@ -5,22 +5,15 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/server
+load ../lib/example
 
 @test "examples/toolbox proves what it says, on PostgreSQL" {
-    TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/toolbox/run" 3>&-
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok  ' <<<"$output")" -eq 26 ]
-    [ "${lines[-1]}" = 'all as it should be' ]
+    proves toolbox 26
 }
 
 # What Redis does not tell is the story of a job that has ended, and with it two of the checks.
 @test "... and on Redis, with another DSN" {
-    BACKEND=redis TMPDIR=$MR_SCRATCH MR_BUILD=$(dirname "$MR_BIN") run "$MR_ROOT/examples/toolbox/run" 3>&-
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok  ' <<<"$output")" -eq 24 ]
-    [ "${lines[-1]}" = 'all as it should be' ]
+    BACKEND=redis proves toolbox 24
 }
 
 @test "its commands say what they want" {
@@ -36,9 +29,5 @@ load ../lib/server
 }
 
 @test "it leaves nothing behind when it fails" {
-    mkdir -m 711 "$MR_SCRATCH/left"
-    ln -s /bin/false "$BATS_TEST_TMPDIR/millrace"
-    TMPDIR=$MR_SCRATCH/left MR_BUILD=$BATS_TEST_TMPDIR run "$MR_ROOT/examples/toolbox/run" 3>&-
-    [ "$status" -eq 1 ]
-    [ -z "$(ls -A "$MR_SCRATCH/left")" ]
+    leaves_nothing toolbox
 }

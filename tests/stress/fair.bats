@@ -23,6 +23,17 @@ load_with()
     pids+=($!)
 }
 
+has_served()
+{
+    [ "$(sql 'select count(*) from app.got')" -ge "$1" ]
+}
+
+# Until so many jobs more were served.
+served_more()
+{
+    wait_until 60 has_served $(($(sql 'select count(*) from app.got') + $1))
+}
+
 drained()
 {
     pgbench -n -T 2 -c 4 -f "$MR_ROOT/tests/stress/fair/work.pgbench" >"$MR_SCRATCH/rest.log" 2>&1
@@ -30,14 +41,14 @@ drained()
 }
 
 @test "every job is served once, as a job of its tenant" {
-    local pids=()
+    local pids=() fair
     load_with produce 20 4
     load_with work 25 4
     load_with upkeep 25 1
-    sleep 8
-    sql "select millrace.set_queue('fair', '{\"fair\": false}')"
-    sleep 4
-    sql "select millrace.set_queue('fair', '{\"fair\": true}')"
+    for fair in false true false true; do
+        served_more 100
+        sql "select millrace.set_queue('fair', '{\"fair\": $fair}')"
+    done
     wait "${pids[@]}"
     run ! grep -i 'error\|aborted' "$MR_SCRATCH"/{produce,work,upkeep}.log
     wait_until 120 drained

@@ -199,11 +199,12 @@ static void a_job_has_its_own_timeout(void **state)
 static void waiting_behind_others_is_not_its_time(void **state)
 {
     (void)state;
-    trial_open(&trial, HANDLER_EXEC, SCRIPT("slow) sleep 0.4; answer ;;\n"), 1, 1000);
+    // together longer than the timeout, each by itself not even on a busy machine
+    trial_open(&trial, HANDLER_EXEC, SCRIPT("slow) sleep 0.5; answer ;;\n"), 1, 3000);
     warm_up();
-    trial_start_all(&trial, 1, 4, "slow");
+    trial_start_all(&trial, 1, 8, "slow");
     trial_wait(&trial);
-    for (int id = 1; id <= 4; id++) {
+    for (int id = 1; id <= 8; id++) {
         trial_expect_part(&trial, id, "completed");
     }
     trial_close(&trial);
