@@ -33,3 +33,14 @@ fuzz()
         [ -n "$(ls "$MR_ROOT/tests/fuzz/corpus/${name%.c}")" ]
     done
 }
+
+@test "make fuzz compiles every layer below the daemon" {
+    local dir
+    for dir in "$MR_ROOT"/src/*/; do
+        dir=${dir%/}
+        case ${dir##*/} in
+        bench | cli | daemon) continue ;;
+        esac
+        grep -qF "src/${dir##*/}/*.c" "$MR_ROOT/tools/fuzz" || { echo "tools/fuzz leaves out ${dir##*/}"; return 1; }
+    done
+}
