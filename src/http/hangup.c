@@ -4,23 +4,17 @@
 
 #include "http/hangup.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct hangup {
     uv_poll_t poll;
-    int fd; // a copy: the loop's entry must not outlive the socket's number
     void (*left)(void *arg);
     void *arg;
 };
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct hangup *hangup = handle->data;
-
-    close(hangup->fd);
-    free(hangup);
+    free(handle->data);
 }
 
 // An error of the socket is a hang-up, too.
@@ -42,11 +36,8 @@ void hangup_watch(uv_loop_t *loop, int fd, void (*left)(void *arg), void *arg, s
     if (!hangup) {
         return;
     }
-    *hangup = (struct hangup){.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0), .left = left, .arg = arg};
-    if (hangup->fd < 0 || uv_poll_init(loop, &hangup->poll, hangup->fd) != 0) {
-        if (hangup->fd >= 0) {
-            close(hangup->fd);
-        }
+    *hangup = (struct hangup){.left = left, .arg = arg};
+    if (uv_poll_init(loop, &hangup->poll, fd) != 0) {
         free(hangup);
         return;
     }

@@ -10,7 +10,9 @@
 
 struct hangup;
 
-// Calls `left` at most once. *ret is NULL when it cannot be watched; then it is just not noticed.
+// Calls `left` at most once. The socket stays the caller's, who closes it only after hangup_forget:
+// ten thousand who listen are not to need twenty thousand descriptors. *ret is NULL when it cannot
+// be watched; then it is just not noticed.
 void hangup_watch(uv_loop_t *loop, int fd, void (*left)(void *arg), void *arg, struct hangup **ret);
 // From then on `left` is not called. NULL is fine; *hangup becomes NULL.
 void hangup_forget(struct hangup **hangup);

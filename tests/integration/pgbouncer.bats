@@ -38,7 +38,9 @@ teardown_file()
     wait "${pids[@]}" || true
     for i in 1 2 3 4 5 6 7 8; do
         tail -n 1 "$MR_SCRATCH/out$i" | grep -qx 'the end' || { cat "$MR_SCRATCH/out$i"; return 1; }
-        run ! grep -x f "$MR_SCRATCH/out$i"
+        paste -d ' ' <(grep -x '[tf]' "$MR_SCRATCH/out$i") <(grep -o ' as passed_[a-z_]*' "$FILES/api.sql") >"$MR_SCRATCH/answers$i"
+        run grep '^f' "$MR_SCRATCH/answers$i"
+        [ "$status" -eq 1 ] || { echo "client $i: $output"; return 1; }
         [ "$(grep -cx t "$MR_SCRATCH/out$i")" -eq "$(grep -c ' as passed_' "$FILES/api.sql")" ]
         [ "$(grep -c 'ERROR:  22023' "$MR_SCRATCH/out$i")" -eq 1 ]
     done

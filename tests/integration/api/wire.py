@@ -3,6 +3,7 @@
 # What a library would not send: wire.py PORT CASE. Ends with 0 when the server did what it should.
 
 import json
+import os
 import socket
 import sys
 import time
@@ -249,6 +250,10 @@ def memory(pid):
         return int(f.read().split()[1]) * 4096
 
 
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd")) if pid else 0
+
+
 def push(head, block, count):
     """Sends until the other end has had enough; how many bytes it took, and the status it said, 0 for none."""
     with connect() as s:
@@ -343,10 +348,13 @@ def case_events():
         size = whole_event(s)
     if size < 60000:
         sys.exit(f"an event of {size} bytes tests nothing")
-    before = memory(pid)
+    before, descriptors_before = memory(pid), descriptors(pid)
     held = [listen() for _ in range(200)]
     for s in held:
         whole_event(s)
+    # one each, and some that the daemon may have opened meanwhile
+    if descriptors(pid) - descriptors_before > 220:
+        sys.exit(f"{descriptors(pid) - descriptors_before} descriptors for 200 that listen")
     grown = memory(pid) - before
     if grown > 200 * 65536:
         sys.exit(f"{grown // 200} bytes for each that listens")
