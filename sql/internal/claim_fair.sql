@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Takes jobs of a fair queue, for claim_take: of the member of its round whose turn it is. One that has nothing, or that another claimer is at, is passed
 -- over for the next. Where two have had nothing the round is read ahead (fair_ahead); where that finds none either, tenants are looked at
--- anew, if that was not done a moment ago. So a claim looks at a limited number of lanes, however many tenants there are.
+-- anew, unless they are many and that was done a moment ago. So a claim looks at a limited number of lanes, however many tenants there are.
 -- Lock order: lanes (class 7) are only tried; one is waited for only if it is all there is, and no other is in hand.
 create or replace function millrace.claim_fair(p_now timestamptz, p_queue_id int, p_worker text, p_max_jobs int, p_lease_for interval,
                                                p_with_state boolean, p_part int)
@@ -19,7 +19,7 @@ begin
   for i in 1..12 loop
     v_next := millrace.fair_next(p_now, p_queue_id, v_ahead);
     if v_next.id is null then
-      exit when v_anew or not millrace.fair_pass(p_now, p_queue_id, 20);
+      exit when v_anew or not millrace.fair_pass(p_now, p_queue_id, 0);
       v_anew := true;
       v_ahead := false;
       continue;
@@ -88,7 +88,7 @@ begin
       return;
     end if;
   end if;
-  select coalesce(id, r.members[p.place % 400 + 1]), h.member_n, p.place
+  select coalesce(id, m.member), h.member_n, p.place
     into id, round_n, place
     from (select r.no, r.member_n, r.base_turn
             from millrace.fair_round r
@@ -98,7 +98,13 @@ begin
            limit 1) h
    cross join lateral (select millrace.fair_place(nextval(v_turn) - h.base_turn, h.member_n) as place
                        offset 0) p
-    left join millrace.fair_round r on r.slot = v_slot and r.queue_id = p_queue_id and r.no = h.no and r.chunk = p.place / 400;
+    left join lateral (select r.members[p.place % 400 + 1] as member
+                         from millrace.fair_round r
+                        where r.slot = v_slot
+                          and r.queue_id = p_queue_id
+                          and r.no = h.no
+                          and r.chunk = p.place / 400
+                        limit 1) m on true;      -- a plain join, planned on an empty table, reads every round of the hour
   if id is null then
     return;
   end if;

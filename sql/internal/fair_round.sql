@@ -10,7 +10,7 @@
 --      most as long as two rounds, however often rounds are made.
 --   3. A round that is too long costs a look at a lane without jobs, one that is too short makes a tenant wait for the next pass. Neither costs a job.
 --   4. A pass is made once a second, by upkeep or by the slice of it that a claim does; and by a claim that finds nothing or begins the round anew, but
---      for no more than a twentieth of the time.
+--      for no more than a twentieth of the time. Where tenants are few, a claim that finds nothing looks in any case: it sees every job that is committed.
 
 -- Makes what a fair queue needs.
 create or replace function millrace.fair_make(p_queue_id int)
@@ -68,7 +68,8 @@ end $$;
 
 -- Looks which members of a fair queue have jobs, if the last look is p_every milliseconds old and was short in comparison. Appends a round if
 -- they are others than in the newest one, or that is in the leaf of another hour. True: it has looked. The lock ends with the look, not with the transaction
--- (see lane_count); the number is taken under it.
+-- (see lane_count); the number is taken under it. p_every = 0: the caller has nothing else to do. A look of somebody else is waited for, and made again (its round
+-- is not to be seen before it commits); and where tenants are few, it does not count how long ago the last one was.
 create or replace function millrace.fair_pass(p_now timestamptz, p_queue_id int, p_every int)
 returns boolean
 language plpgsql
@@ -82,11 +83,14 @@ declare
   v_no    bigint;
   v_done  boolean := false;
 begin
-  if millrace.epoch_ms(p_now) - millrace.hint(v_at) between -10000 and p_every - 1 then
+  if millrace.epoch_ms(p_now) - millrace.hint(v_at) between -10000 and p_every - 1 and (p_every > 0 or millrace.fair_many(p_queue_id)) then
     return false;
   end if;
   begin
-    if pg_try_advisory_xact_lock(1297219597, p_queue_id) then
+    if p_every = 0 then
+      perform pg_advisory_xact_lock(1297219597, p_queue_id);
+    end if;
+    if p_every = 0 or pg_try_advisory_xact_lock(1297219597, p_queue_id) then
       perform setval(v_at, millrace.epoch_ms(p_now));
       select r.*
         into v_last
@@ -116,6 +120,15 @@ begin
   end if;
   return v_done;
 end $$;
+
+-- Whether a look at all tenants costs much more than a claim.
+create or replace function millrace.fair_many(p_queue_id int)
+returns boolean
+language sql
+stable
+as $$
+  select exists (select from millrace.queue q where q.parent_id = p_queue_id offset 64)
+$$;
 
 -- The place of a turn in a round, from 0 on; null where nobody is in it. A turn before its first, after a sequence was lost, has one, too.
 create or replace function millrace.fair_place(p_turns bigint, p_members int)
