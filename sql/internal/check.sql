@@ -92,16 +92,23 @@ as $$
   select millrace.json_written(case when pg_column_size(p_value) > p_limit / 256 then jsonb_path_query_first(p_value, '$') else p_value end, p_limit)
 $$;
 
--- Base64 text. Null passes.
+-- A payload part as base64 text: base64, and if it is coded with a well-formed header. Null passes.
 create or replace function millrace.check_base64(p_what text, p_value text)
 returns void
 language plpgsql
 as $$
+declare
+  v_coded boolean;
 begin
-  perform decode(p_value, 'base64');
-exception
-  when data_exception then
-    perform millrace.refuse(format('%s is not base64: %s', p_what, sqlerrm), 'Encode the bytes as base64 text, padded with =.');
+  begin
+    v_coded := millrace.part_is_coded(decode(p_value, 'base64'));
+  exception
+    when data_exception then
+      perform millrace.refuse(format('%s is not base64: %s', p_what, sqlerrm), 'Encode the bytes as base64 text, padded with =.');
+  end;
+  if v_coded then
+    perform millrace.part_weight(p_what, decode(p_value, 'base64'));
+  end if;
 end $$;
 
 -- A short text that travels with a job.

@@ -27,8 +27,8 @@ begin
   end if;
   perform millrace.check_size('args', millrace.json_size(p_args, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('meta', millrace.json_size(p_meta, v_queue.args_bytes), v_queue.args_bytes, 'max_args');
-  perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
-  perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
+  perform millrace.check_size('state', millrace.part_weight('state', p_state), v_queue.state_bytes, 'max_state');
+  perform millrace.check_size('blob', millrace.part_weight('blob', p_blob), v_queue.blob_bytes, 'max_blob');
   if p_ordering_key is not null and not v_queue.ordered and v_queue.key_limit is null then
     perform millrace.refuse_unordered('', p_queue);
   end if;

@@ -93,15 +93,16 @@ begin
   end if;
   select max(w.args) filter (where w.args > q.args_bytes) as args,
          max(w.meta) filter (where w.meta > q.args_bytes) as meta,
-         max(length(r.state) / 4 * 3) filter (where length(r.state) / 4 * 3 > q.state_bytes) as state,
-         max(length(r.blob) / 4 * 3) filter (where length(r.blob) / 4 * 3 > q.blob_bytes) as blob,
+         max(w.state) filter (where w.state > q.state_bytes) as state,
+         max(w.blob) filter (where w.blob > q.blob_bytes) as blob,
          min(q.args_bytes) as args_limit, min(q.state_bytes) as state_limit, min(q.blob_bytes) as blob_limit,
          min(r.ord) filter (where r.ordering_key is not null and not q.ordered and q.key_limit is null) as unordered
     into v_bad
     from (select row_number() over () as ord, r.*
             from jsonb_to_recordset(p_jobs) as r(queue text, args jsonb, meta jsonb, state text, blob text, ordering_key text)) r
     join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
-   cross join lateral (select millrace.json_written(r.args, q.args_bytes) as args, millrace.json_written(r.meta, q.args_bytes) as meta) w;
+   cross join lateral (select millrace.json_written(r.args, q.args_bytes) as args, millrace.json_written(r.meta, q.args_bytes) as meta,
+                              millrace.base64_weight(r.state) as state, millrace.base64_weight(r.blob) as blob) w;
   if v_bad.unordered is not null then
     perform millrace.refuse_unordered(format('job %s: ', v_bad.unordered), coalesce(p_jobs -> (v_bad.unordered - 1)::int ->> 'queue', 'default'));
   end if;

@@ -44,8 +44,8 @@ begin
     perform millrace.check_size('the largest of args', (select max(millrace.json_written(a, v_queue.args_bytes)) from unnest(p_args) a), v_queue.args_bytes, 'max_args');
   end if;
   if coalesce(p_state, p_blob) is not null then
-    perform millrace.check_size('the largest of state', (select max(octet_length(s)) from unnest(p_state) s), v_queue.state_bytes, 'max_state'),
-            millrace.check_size('the largest of blob', (select max(octet_length(b)) from unnest(p_blob) b), v_queue.blob_bytes, 'max_blob');
+    perform millrace.check_size('the largest of state', (select max(case when millrace.part_is_coded(s) then millrace.part_weight('state', s) else octet_length(s) end) from unnest(p_state) s), v_queue.state_bytes, 'max_state'),
+            millrace.check_size('the largest of blob', (select max(case when millrace.part_is_coded(b) then millrace.part_weight('blob', b) else octet_length(b) end) from unnest(p_blob) b), v_queue.blob_bytes, 'max_blob');
   end if;
   v_lane := (v_queue.queue_id << 12) + (p_priority << 5);
   perform millrace.lane_register(v_lane);

@@ -27,7 +27,7 @@ language plpgsql
 as $$
 begin
   if p_state is not null then
-    perform millrace.check_size('state', length(p_state), q.state_bytes, 'max_state')
+    perform millrace.check_size('state', millrace.part_weight('state', p_state), q.state_bytes, 'max_state')
        from millrace.queue q
       where q.queue_id = p_lane >> 12;
   end if;

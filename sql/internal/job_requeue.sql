@@ -36,8 +36,8 @@ begin
   p_job.payload_blob := case when 'blob' = any (p_clear) then null else coalesce(p_blob, p_job.payload_blob) end;
   perform millrace.check_size('args', millrace.json_written(p_changes -> 'args', v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('meta', millrace.json_written(p_changes -> 'meta', v_queue.args_bytes), v_queue.args_bytes, 'max_args');
-  perform millrace.check_size('state', length(p_state), v_queue.state_bytes, 'max_state');
-  perform millrace.check_size('blob', length(p_blob), v_queue.blob_bytes, 'max_blob');
+  perform millrace.check_size('state', millrace.part_weight('state', p_state), v_queue.state_bytes, 'max_state');
+  perform millrace.check_size('blob', millrace.part_weight('blob', p_blob), v_queue.blob_bytes, 'max_blob');
   if v_due > p_now then
     perform millrace.job_delay(p_now, p_job, v_due, 'z');
   else

@@ -3,7 +3,8 @@
 
 -- One part: {"bytes", "format", "value", "cut"}. bytes is the size of all of it; of more than 16 KiB the first 16 KiB are shown, and cut is true. format
 -- is json (value is that), text, or hex for what is no UTF-8. What cannot be read because it is damaged is said to be (damaged), not raised: the rest of the
--- story can be told. Null: there is none.
+-- story can be told. Null: there is none. A coded part has the size of its original as bytes, its own as stored, and its coding (zstd, object); up to
+-- 16 KiB its value is all of it, as base64, and its format is coded: a client decodes it.
 create or replace function millrace.payload_face(p_part bytea)
 returns jsonb
 language plpgsql
@@ -17,6 +18,8 @@ declare
 begin
   if p_part is null then
     return null;
+  elsif millrace.part_is_coded(p_part) then
+    return millrace.coded_face(p_part);
   end if;
   p_part := substr(p_part, 1, c_bytes);
   v_text := millrace.payload_text(p_part, v_cut);
@@ -29,6 +32,25 @@ exception
   when data_corrupted or internal_error or data_exception then
     return jsonb_build_object('bytes', v_bytes, 'damaged', true);
 end $$;
+
+-- The same of one that is coded.
+create or replace function millrace.coded_face(p_part bytea)
+returns jsonb
+language sql
+stable
+as $$
+  select case coalesce(r.letter, 'damaged')
+           when 'damaged' then jsonb_build_object('bytes', octet_length(p_part), 'damaged', true)
+           when 'p' then jsonb_build_object('bytes', r.bytes, 'format', 'hex', 'value', encode(substr(p_part, 18, 16384), 'hex'), 'cut', r.bytes > 16384)
+           else jsonb_build_object('bytes', r.bytes, 'stored', octet_length(p_part), 'coding', case r.letter when 'z' then 'zstd' else 'object' end, 'format', 'coded',
+                                   'cut', octet_length(p_part) > 16384)
+                || case
+                     when octet_length(p_part) <= 16384 then jsonb_build_object('value', translate(encode(p_part, 'base64'), E'\n', ''))
+                     else '{}'
+                   end
+         end
+    from millrace.part_read(p_part) r
+$$;
 
 -- Bytes as text; null where they are none. p_cut: they are the beginning of more, and may end within a character.
 create or replace function millrace.payload_text(p_part bytea, p_cut boolean)

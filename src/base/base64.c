@@ -22,3 +22,56 @@ void base64_add(struct buf *out, const void *data, size_t size)
         buf_add(out, group, sizeof(group));
     }
 }
+
+// -1: no digit.
+static int value_of(char digit)
+{
+    if (digit >= 'A' && digit <= 'Z') {
+        return digit - 'A';
+    }
+    if (digit >= 'a' && digit <= 'z') {
+        return digit - 'a' + 26;
+    }
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0' + 52;
+    }
+    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
+}
+
+// Four characters, of which the last `padding` are `=`.
+static bool read_group(struct buf *out, const char *group, size_t padding)
+{
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int value = i < 4 - padding ? value_of(group[i]) : 0;
+        if (value < 0) {
+            return false;
+        }
+        bits = bits << 6 | (unsigned)value;
+    }
+    if (bits & ((1U << 8 * padding) - 1)) {
+        return false;
+    }
+    char bytes[3] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
+    buf_add(out, bytes, sizeof(bytes) - padding);
+    return true;
+}
+
+bool base64_read(struct buf *out, const char *text, size_t length)
+{
+    size_t padding = 0;
+
+    if (length % 4) {
+        return false;
+    }
+    if (length && text[length - 1] == '=') {
+        padding = text[length - 2] == '=' ? 2 : 1;
+    }
+    for (size_t i = 0; i < length; i += 4) {
+        if (!read_group(out, text + i, i + 4 == length ? padding : 0)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -5,10 +5,15 @@
 #ifndef MILLRACE_BASE_BASE64_H
 #define MILLRACE_BASE_BASE64_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
 
 void base64_add(struct buf *out, const void *data, size_t size);
+
+// Appends the bytes that `text` stands for. False for what is not base64 in exactly that form:
+// characters, padding, bits that are left over. Some may have been appended then.
+bool base64_read(struct buf *out, const char *text, size_t length);
 
 #endif

@@ -174,6 +174,7 @@ static const struct {
     {"concurrency", "worker", 1, CONFIG_CONCURRENCY_MAX},
     {"concurrency", "queue", 1, 1000000},
     {"concurrency_per_key", NULL, 1, 1000000},
+    {"compress", NULL, 128, 67108864},
     {"batch", NULL, 1, CONFIG_BATCH_MAX},
     {"failures", NULL, 0, INT32_MAX},
     {"max_attempts", NULL, 1, 32000},
@@ -318,6 +319,7 @@ static cfg_opt_t worker_keys[] = {
 };
 
 const struct config_setting config_settings[] = {
+    {"compress", SETTING_NUMBER},
     {"concurrency", SETTING_NUMBER},
     {"concurrency_per_key", SETTING_NUMBER},
     {"critical_depth", SETTING_NUMBER},

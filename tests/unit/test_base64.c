@@ -30,6 +30,10 @@ static void examples(void **state)
         buf_init(&buf, 100);
         base64_add(&buf, rows[i][0], strlen(rows[i][0]));
         assert_string_equal(buf_peek(&buf), rows[i][1]);
+        AUTO_BUF back;
+        buf_init(&back, 100);
+        assert_true(base64_read(&back, rows[i][1], strlen(rows[i][1])));
+        assert_string_equal(buf_peek(&back), rows[i][0]);
     }
 }
 
@@ -41,6 +45,30 @@ static void any_byte(void **state)
     buf_init(&buf, 100);
     base64_add(&buf, "\xff\xef\xbe\x00", 4);
     assert_string_equal(buf_peek(&buf), "/+++AA==");
+    AUTO_BUF back;
+    buf_init(&back, 100);
+    assert_true(base64_read(&back, buf.data, buf.len));
+    assert_int_equal(back.len, 4);
+    assert_memory_equal(back.data, "\xff\xef\xbe\x00", 4);
+}
+
+static void refused(void **state)
+{
+    static const char *const rows[] = {
+        "Z",    "Zg",   "Zg=",  "Zg===",  "====", "Zg==Zg==",
+        "Z===", "Zm9!", "Zm 9", "Zm9v\n", "Zh==", "Zm9=", // bits that are left over
+        "Zm-_",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        AUTO_BUF buf;
+        buf_init(&buf, 100);
+        assert_false(base64_read(&buf, rows[i], strlen(rows[i])));
+    }
+    AUTO_BUF zero;
+    buf_init(&zero, 100);
+    assert_false(base64_read(&zero, "Zm\0v", 4));
 }
 
 int main(void)
@@ -48,6 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples),
         cmocka_unit_test(any_byte),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

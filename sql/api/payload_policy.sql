@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- What clients do with payload parts of a queue before they write them: {"compress": N}, compress args, state and blob of more than N bytes; null: none.
+-- A queue that is not there has the defaults. Instead of a queue, a lease: the policy of the queue that it is of; whether the lease is alive is not looked at.
+create or replace function millrace.payload_policy(queue text,
+  lease text = null)
+returns jsonb
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+  select jsonb_build_object('compress', (select q.compress_above from millrace.queue_meant(queue, lease) q))
+$$;
+comment on function millrace.payload_policy(text, text) is
+  'what clients do with payload parts of a queue before they write them';
