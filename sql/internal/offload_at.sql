@@ -85,7 +85,10 @@ begin
                 else false
               end;
     if not v_used then
-      return query select unnest(v_one.keys);
+      return query
+        select k
+          from unnest(v_one.keys) k
+         where not exists (select from millrace.blob_object o where o.object_key = k);      -- told twice
     end if;
   end loop;
 end $$;
@@ -202,7 +205,7 @@ begin
   buried := 0;
   for v_one in
     select r.id, array_agg(r.part order by r.part) as parts, array_agg(r.key order by r.part) as keys, array_agg(r.body order by r.part) as bodies,
-           string_agg(r.error, '; ' order by r.part) as error
+           string_agg(nullif(r.error, ''), '; ' order by r.part) as error
       from unnest(p_ids, p_parts, p_keys, p_bodies, p_errors) r(id, part, key, body, error)
      group by r.id
      order by r.id
@@ -221,6 +224,7 @@ as $$
 declare
   v_row  millrace.delayed;
   v_part bytea;
+  v_due  timestamptz;
 begin
   select d.*
     into v_row
@@ -249,13 +253,10 @@ begin
   elsif millrace.is_away(v_row.payload_state) or millrace.is_away(v_row.payload_blob) then
     return 'passed';      -- one part is not enough
   end if;
-  delete from millrace.delayed d
-   where d.slot = v_row.slot
-     and d.job_id = p_id;
   -- Put off, it is due now; fetched ahead of time, it is due when it was.
-  v_row.due_at := case when v_row.due_at > v_row.away_due then greatest(v_row.away_due, p_now) else v_row.due_at end;
+  v_due := case when v_row.due_at > v_row.away_due then greatest(v_row.away_due, p_now) else v_row.due_at end;
   v_row.away_due := null;
-  perform millrace.delayed_again(p_now, v_row, v_row.due_at);
+  perform millrace.delayed_move(p_now, v_row, v_due);
   perform millrace.objects_doom(p_now, p_id, p_keys);
   return 'restored';
 end $$;

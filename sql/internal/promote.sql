@@ -96,25 +96,41 @@ declare
   v_row millrace.delayed;
 begin
   for v_row in
-    delete from millrace.delayed d
+    select d.*
+      from millrace.delayed d
      where d.slot = any (p_slots)
        and d.job_id = any (p_ids)
        and d.away_due is not null
-    returning d.*
   loop
-    perform millrace.delayed_again(p_now, v_row, p_now + least(greatest(p_now - v_row.away_due, interval '2 seconds'), interval '1 minute'));
+    perform millrace.delayed_move(p_now, v_row, p_now + least(greatest(p_now - v_row.away_due, interval '2 seconds'), interval '1 minute'));
   end loop;
 end $$;
 
--- Puts a row that was deleted from delayed back with another time, in the leaf of that. An update would move it from leaf to leaf, too, but whoever waits for the row,
--- to cancel the job perhaps, would be told to try again (40001); so it finds nothing and looks again.
-create or replace function millrace.delayed_again(p_now timestamptz, p_row millrace.delayed, p_due timestamptz)
+-- Gives a row of delayed another time, and the payload that p_row has. The caller has it locked. In the leaf of the new time: where that is another one the row is
+-- deleted and put there. An update would move it, too, but whoever waits for the row, to cancel the job perhaps, would be told to try again (40001); so it finds nothing
+-- and looks again.
+create or replace function millrace.delayed_move(p_now timestamptz, p_row millrace.delayed, p_due timestamptz)
 returns void
 language plpgsql
 as $$
+declare
+  v_slot int2 := millrace.delayed_slot(p_now, p_due);
 begin
+  if v_slot = p_row.slot then
+    update millrace.delayed d
+       set due_at = p_due,
+           away_due = p_row.away_due,
+           payload_state = p_row.payload_state,
+           payload_blob = p_row.payload_blob
+     where d.slot = p_row.slot
+       and d.job_id = p_row.job_id;
+    return;
+  end if;
+  delete from millrace.delayed d
+   where d.slot = p_row.slot
+     and d.job_id = p_row.job_id;
   p_row.due_at := p_due;
-  p_row.slot := millrace.delayed_slot(p_now, p_due);
+  p_row.slot := v_slot;
   insert into millrace.delayed values (p_row.*);
 end $$;
 

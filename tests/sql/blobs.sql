@@ -308,7 +308,8 @@ select is((select d.payload_state from millrace.delayed d where d.job_id = :c1),
 select is((select count(*) from millrace.blob_object o where o.job_id = :c1), 0::bigint, 'the ledger, too');
 update millrace.delayed d set payload_state = t.bytes('state', 400) where d.job_id = :c1;
 select is((select count(*) from millrace.offload_done_at(t.at('100 hours 3 s'), :'stored')), 0::bigint, 'as it was stored it is accepted');
-select is((select count(*) from millrace.offload_done_at(t.at('100 hours 3 s'), :'stored')), 2::bigint, 'once');
+select is((select count(*) from millrace.offload_done_at(t.at('100 hours 3 s'), :'stored')), 0::bigint, 'told again, it does not say that the objects are of no use');
+select is((select count(*) from millrace.blob_object o where o.job_id = :c1), 2::bigint, 'and they are in the ledger once');
 select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('101 hours'), array[:c1], array['state'], array['somewhere/else'], array[t.bytes('x', 10)], null) r), 0, 'bytes of another object are not taken');
 select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('101 hours'), array[:c1], array['state'], array['somewhere/else'], null, array['missing']) r), 0, 'nor is what is said of another object');
 select is((select count(*) from millrace.offload_done_at(t.at('100 hours'), '[{"place": "nowhere", "id": 1, "part": "state", "key": "k", "sha256": ""}, {"place": "dead", "id": 1, "part": "state", "key": "l", "sha256": ""}]')), 2::bigint, 'what is nowhere is not needed');
