@@ -60,6 +60,7 @@ enum mr_code {
     MR_ESCHEMA = -23,   // the schema millrace is missing or too old in this database
     MR_ECONFIG = -24,   // the configuration is wrong
     MR_EFULLDISK = -25, // the server has no space left
+    MR_EDAMAGED = -26,  // what was stored is not what was written
 };
 
 enum mr_class {

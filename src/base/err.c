@@ -41,6 +41,7 @@ static const struct {
     {MR_ESCHEMA, MR_CLASS_CONFIG},
     {MR_ECONFIG, MR_CLASS_CONFIG},
     {MR_EFULLDISK, MR_CLASS_TRANSIENT},
+    {MR_EDAMAGED, MR_CLASS_REJECTED},
 };
 
 enum mr_class mr_code_class(int code)
