@@ -16,9 +16,9 @@
 //    allows; more than that is not received.
 // 6. No message, result or log line has a secret. Credentials are sent to the endpoint alone.
 //
-// Names: keys are relative to the prefix of the store's address, which callers never see. They are
-// made of A-Z a-z 0-9 - _ . ~ /, with no empty part and no part "." or "..", at most BLOB_KEY_MAX
-// bytes; others are refused (BLOB_REJECTED).
+// Keys are relative to the prefix of the store's address, which callers never see. They are made of
+// A-Z a-z 0-9 - _ . ~ /, with no empty part and no part "." or "..", at most BLOB_KEY_MAX bytes;
+// others are refused (BLOB_REJECTED).
 
 #ifndef MILLRACE_STORE_BLOB_H
 #define MILLRACE_STORE_BLOB_H
@@ -112,8 +112,9 @@ enum blob_result {
     BLOB_REJECTED,
     // Get: there is no such object.
     BLOB_MISSING,
-    // Get: there is one, and it is not what was written: its checksum is another, it is larger than
-    // allowed, it has no checksum and none was expected, its body ended early time and again.
+    // Get: there is one, and it is not what was written, found so twice: its checksum is another,
+    // it is larger than allowed, it has no checksum and none was expected. A body of which the
+    // connection delivers a part only is BLOB_TRANSIENT.
     BLOB_DAMAGED,
 };
 
@@ -123,6 +124,9 @@ bool blob_result_is_of_store(enum blob_result result);
 
 // `ok`, `transient`, `stopped`, `config`, `rejected`, `missing`, `damaged`. Constant.
 const char *blob_result_name(enum blob_result result);
+
+// Whether it is a key, see above.
+bool blob_key_is_good(const char *key);
 
 // One object of a batch. What is not for this call is ignored.
 struct blob_item {
@@ -151,7 +155,7 @@ struct blob_item {
 };
 
 // Each returns 0 when every item is BLOB_OK. Otherwise the code of the first that is not, and `err`
-// tells of it: MR_ECONNECT, MR_ETIMEOUT (transient), MR_EIO (stopped), MR_ECONFIG, MR_EINVALID
+// tells of it: MR_ECONNECT (transient), MR_EIO (stopped), MR_ECONFIG, MR_EINVALID
 // (rejected), MR_EUNKNOWN (missing), MR_EDAMAGED. The other items have their results all the same:
 // one does not hold up another, but where an answer is BLOB_CONFIG those that were not begun get
 // it, too, and are not sent. MR_EUSAGE and MR_ENOMEM are of the call: then nothing was sent. No
@@ -228,6 +232,11 @@ struct blob_ops {
                 struct blob_page *ret, struct mr_error *err);
     int (*lifecycle)(struct blob_store *store, int *ret_days, struct mr_error *err);
 };
+
+// For operations that are about no single object: the error that a result stands for, `cannot WHAT
+// PLACE: TEXT`. `hint` may be NULL. Returns its code.
+int blob_failure(const struct blob_store *store, const char *what, enum blob_result result,
+                 const char *text, const char *hint, struct mr_error *err);
 
 // Every store begins with it.
 struct blob_store {
