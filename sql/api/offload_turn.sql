@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Whose turn it is to carry payloads between the tables and the blob store: one daemon at a time, which keeps its turn by asking again within half a minute.
--- Returns null where it is another's, else what the names of this database's objects begin with. Errors: 22023 bad argument, 25000 isolation level.
-create or replace function millrace.offload_turn(worker text)
+-- Returns null where it is another's, else what the names of this database's objects begin with. over: gives the turn back. Errors: 22023 bad argument, 25000 isolation level.
+create or replace function millrace.offload_turn(worker text,
+  over boolean = false)
 returns text
 language plpgsql
 volatile
@@ -15,7 +16,7 @@ as $$
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('offload_turn');
-  return millrace.offload_turn_at(clock_timestamp(), worker);
+  return millrace.offload_turn_at(clock_timestamp(), worker, coalesce(over, false));
 end $$;
-comment on function millrace.offload_turn(text) is
+comment on function millrace.offload_turn(text, boolean) is
   'whether it is the caller''s turn to carry payloads to the blob store and back';

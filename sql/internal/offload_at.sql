@@ -6,8 +6,8 @@
 --   3. A row that changed meanwhile is left alone: by the SHA-256 of the part on the way out, by the name of the object on the way back.
 
 -- Whose turn it is to carry: one daemon at a time, so that nothing is carried twice. It keeps the turn by asking; another gets it half a minute after it has
--- stopped to ask. Null: it is another's turn. Else what the names of this database's objects begin with.
-create or replace function millrace.offload_turn_at(p_now timestamptz, p_worker text)
+-- stopped to ask, or at once where it gives the turn back (p_over). Null: it is another's turn. Else what the names of this database's objects begin with.
+create or replace function millrace.offload_turn_at(p_now timestamptz, p_worker text, p_over boolean = false)
 returns text
 language plpgsql
 as $$
@@ -16,6 +16,10 @@ declare
   v_held record;
 begin
   perform millrace.check_name('worker', p_worker);
+  if p_over then
+    perform millrace.unlock_lease_at(p_now, c_name, p_worker);
+    return null;
+  end if;
   v_held := millrace.lock_newest(millrace.cache_key(c_name), c_name);
   if v_held.holder <> p_worker and v_held.held_until > p_now then
     return null;
@@ -205,7 +209,7 @@ begin
   buried := 0;
   for v_one in
     select r.id, array_agg(r.part order by r.part) as parts, array_agg(r.key order by r.part) as keys, array_agg(r.body order by r.part) as bodies,
-           string_agg(nullif(r.error, ''), '; ' order by r.part) as error
+           string_agg(format('object %s of %s: %s', r.key, r.part, r.error), '; ' order by r.part) filter (where r.error <> '') as error
       from unnest(p_ids, p_parts, p_keys, p_bodies, p_errors) r(id, part, key, body, error)
      group by r.id
      order by r.id

@@ -84,20 +84,36 @@ int carrier_call(struct carrier *carrier, const struct call *call, PGresult **re
     return code;
 }
 
-// *ret: it is this daemon's turn.
-static int ask_turn(struct carrier *carrier, bool *ret, struct mr_error *err)
+// Whether it is this daemon's turn.
+static int ask_turn(struct carrier *carrier, struct mr_error *err)
 {
     AUTO_RESULT *answer = NULL;
     AUTO_CALL call;
 
     call_init(&call, CALL_OFFLOAD_TURN);
     call_text(&call, carrier->name);
+    call_bool(&call, false);
     int code = carrier_call(carrier, &call, &answer, err);
     if (code == 0) {
-        *ret = !PQgetisnull(answer, 0, 0);
+        carrier->mine = !PQgetisnull(answer, 0, 0);
         snprintf(carrier->home, sizeof(carrier->home), "%s", PQgetvalue(answer, 0, 0));
     }
     return code;
+}
+
+// Another daemon need not wait until the turn is over by itself.
+static void give_turn_back(struct carrier *carrier)
+{
+    AUTO_RESULT *answer = NULL;
+    struct mr_error err;
+    AUTO_CALL call;
+
+    call_init(&call, CALL_OFFLOAD_TURN);
+    if (carrier->conn && carrier->mine) {
+        call_text(&call, carrier->name);
+        call_bool(&call, true);
+        carrier_call(carrier, &call, &answer, &err);
+    }
 }
 
 // ---- the store ----
@@ -190,7 +206,6 @@ static int carry(struct carrier *carrier, bool *ret_more, struct mr_error *err)
 static int64_t round_ms(struct carrier *carrier)
 {
     struct mr_error err;
-    bool mine = false;
     bool more = false;
     int code = 0;
 
@@ -201,9 +216,9 @@ static int64_t round_ms(struct carrier *carrier)
         code = conn_open(carrier->dsn, &carrier->conn, &err);
     }
     if (code == 0) {
-        code = ask_turn(carrier, &mine, &err);
+        code = ask_turn(carrier, &err);
     }
-    if (code == 0 && mine) {
+    if (code == 0 && carrier->mine) {
         code = carry(carrier, &more, &err);
     }
     if (code && !stopping(carrier)) {
@@ -211,7 +226,7 @@ static int64_t round_ms(struct carrier *carrier)
         return FAILED_MS;
     }
     log_recovered(carrier);
-    return !mine ? IDLE_MS : more ? 0 : ROUND_MS;
+    return !carrier->mine ? IDLE_MS : more ? 0 : ROUND_MS;
 }
 
 static void run(void *arg)
@@ -221,6 +236,7 @@ static void run(void *arg)
     while (!stopping(carrier)) {
         wait_for(carrier, round_ms(carrier));
     }
+    give_turn_back(carrier);
     conn_free(carrier->conn);
     carrier->conn = NULL;
     uv_async_send(&carrier->done);

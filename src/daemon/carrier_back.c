@@ -79,7 +79,18 @@ static void back_done(struct back *back)
     free(back->errors);
 }
 
-static void back_add(struct back *back, const PGresult *due, int row, const struct blob_item *item)
+// What went wrong, with its name before what the store said.
+static const char *tell_error(struct blob_item *item)
+{
+    char text[BLOB_TEXT_SIZE];
+
+    snprintf(text, sizeof(text), "%s", item->text);
+    snprintf(item->text, sizeof(item->text), "%s: %.*s", blob_result_name(item->result),
+             BLOB_TEXT_SIZE - 16, text);
+    return item->text;
+}
+
+static void back_add(struct back *back, const PGresult *due, int row, struct blob_item *item)
 {
     size_t at = back->count++;
 
@@ -90,7 +101,7 @@ static void back_add(struct back *back, const PGresult *due, int row, const stru
         back->bodies[at] = (struct call_part){.data = item->body, .size = item->size};
         back->errors[at] = "";
     } else {
-        back->errors[at] = item->text[0] ? item->text : blob_result_name(item->result);
+        back->errors[at] = tell_error(item);
     }
 }
 
@@ -130,7 +141,7 @@ static int restore(struct carrier *carrier, const struct back *back, bool *ret_m
 }
 
 // There may be more where some came back. What did not is asked for again by a later round.
-static int tell(struct carrier *carrier, const PGresult *due, const struct blob_item *items,
+static int tell(struct carrier *carrier, const PGresult *due, struct blob_item *items,
                 bool *ret_more, struct mr_error *err)
 {
     struct back back;

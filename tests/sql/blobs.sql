@@ -40,7 +40,7 @@ begin
   select r.*
     into v_done
     from (select array_agg(d.id) as ids, array_agg(d.part) as parts, array_agg(d.object_name) as keys, array_agg(s.body) as bodies,
-                 array_agg(case when s.object_name is null then format('object %s is missing', d.object_name) end) as errors
+                 array_agg(case when s.object_name is null then 'missing' else '' end) as errors
             from millrace.offload_due_at(p_now, p_ahead, 1000, 1000000000) d
             left join t.store s on s.object_name = d.object_name) d
    cross join lateral millrace.offload_restore_at(p_now, d.ids, d.parts, d.keys, d.bodies, d.errors) r;
@@ -194,7 +194,7 @@ select t.carry_out(t.at('6 hours 1 s'));
 delete from t.store s where s.object_name like '%/' || :gone || '-state-%';
 update t.store s set body = body || 'x' where s.object_name like '%/' || :bad || '-blob-%';
 select is(t.carry_back(t.at('6 hours 1 min')), '1 restored, 2 buried', 'each job has its own fate');
-select ok((select d.failure ~ '^object .*-state-[0-9a-f]+ is missing$' and d.cause = 'damaged' from millrace.dead d where d.job_id = :gone), 'missing: a dead letter that says so');
+select ok((select d.failure ~ '^object .*-state-[0-9a-f]+ of state: missing$' and d.cause = 'damaged' from millrace.dead d where d.job_id = :gone), 'missing: a dead letter that says so');
 select ok((select d.failure ~ '^object .*-blob-[0-9a-f]+ of blob is damaged: its SHA-256 is another one$' and d.cause = 'damaged' from millrace.dead d where d.job_id = :bad), 'damaged: a dead letter that says so');
 select millrace.promote(t.at('6 hours 1 min 1 s'), 1000);
 select is(t.claim_all('g', t.at('6 hours 1 min 1 s'), 'q'), array[:good]::bigint[], 'the other one runs');
@@ -319,8 +319,11 @@ select ok(millrace.offload_turn_at(t.at('100 hours'), 'one') ~ '^[0-9a-f]{16}$',
 select is(millrace.offload_turn_at(t.at('100 hours 1 s'), 'two'), null, 'two has not');
 select ok(millrace.offload_turn_at(t.at('100 hours 20 s'), 'one') is not null, 'one keeps it');
 select is(millrace.offload_turn_at(t.at('100 hours 40 s'), 'two'), null, 'by asking');
+select is(millrace.offload_turn_at(t.at('100 hours 41 s'), 'two', true), null, 'two gives back what it has not');
 select ok(millrace.offload_turn_at(t.at('100 hours 51 s'), 'two') is not null, 'and loses it by not asking');
 select is(millrace.offload_turn_at(t.at('100 hours 52 s'), 'one'), null, 'then it is two''s');
+select is(millrace.offload_turn_at(t.at('100 hours 53 s'), 'two', true), null, 'two gives it back');
+select ok(millrace.offload_turn_at(t.at('100 hours 54 s'), 'one') is not null, 'and one has it at once');
 
 -- ---- bad input ----
 select t.refused($$select millrace.offload_turn('')$$, '22023', 'worker must not be empty');
