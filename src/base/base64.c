@@ -50,9 +50,6 @@ static bool read_group(struct buf *out, const char *group, size_t padding)
         }
         bits = bits << 6 | (unsigned)value;
     }
-    if (bits & ((1U << 8 * padding) - 1)) {
-        return false;
-    }
     char bytes[3] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
     buf_add(out, bytes, sizeof(bytes) - padding);
     return true;

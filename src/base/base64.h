@@ -12,8 +12,8 @@
 
 void base64_add(struct buf *out, const void *data, size_t size);
 
-// Appends the bytes that `text` stands for. False for what is not base64 in exactly that form:
-// characters, padding, bits that are left over. Some may have been appended then.
+// Appends the bytes that `text` stands for. False for what is not base64 of that form; some may
+// have been appended then. Bits that are left over are ignored, as PostgreSQL does.
 bool base64_read(struct buf *out, const char *text, size_t length);
 
 #endif

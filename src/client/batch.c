@@ -3,7 +3,8 @@
 // What a claim brought: see batch.h.
 //
 // Nothing is copied but the queue's name: libpq puts a zero byte behind every field, so texts
-// and bytes are used where they lie in the result, which lives as long as the batch.
+// and bytes are used where they lie in the result, which lives as long as the batch. What was coded
+// is decoded beside it.
 
 #include "client/batch.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "client/parcel.h"
 
 // The columns of CALL_CLAIM.
 enum {
@@ -85,7 +87,14 @@ struct mr_batch {
     char *queue;
     int64_t lease_ms;
     size_t count;
+    struct parcel parcel; // what the originals of coded parts lie in
+    struct flaw *flaws;   // one for each job; NULL: none has one
     mr_claimed_job jobs[];
+};
+
+struct flaw {
+    bool there;
+    struct mr_error err;
 };
 
 // ---- fields ----
@@ -245,6 +254,53 @@ static void read_jobs(struct mr_batch *batch)
     }
 }
 
+static int flaw_at(struct mr_batch *batch, size_t at, const struct mr_error *why, mr_error *err)
+{
+    if (!batch->flaws && !(batch->flaws = calloc(batch->count, sizeof(*batch->flaws)))) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    batch->flaws[at] = (struct flaw){true, *why};
+    return 0;
+}
+
+static int open_jobs(struct mr_batch *batch, mr_error *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < batch->count; i++) {
+        struct mr_error why;
+        if (parcel_is_coded(&batch->jobs[i]) &&
+            parcel_open_job(&batch->parcel, &batch->jobs[i], &why)) {
+            code = flaw_at(batch, i, &why, err);
+        }
+    }
+    return code;
+}
+
+const struct mr_error *batch_flaw(const mr_batch *batch, size_t index)
+{
+    return batch->flaws && batch->flaws[index].there ? &batch->flaws[index].err : NULL;
+}
+
+bool batch_has_flaws(const mr_batch *batch)
+{
+    return batch->flaws != NULL;
+}
+
+void batch_drop_flaws(mr_batch *batch)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!batch_flaw(batch, i)) {
+            batch->jobs[kept++] = batch->jobs[i];
+        }
+    }
+    batch->count = kept;
+    free(batch->flaws);
+    batch->flaws = NULL;
+}
+
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err)
 {
     size_t count = batch_rows(result);
@@ -265,6 +321,10 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
     batch->count = count;
     if (count > 0) {
         read_jobs(batch);
+    }
+    if ((code = open_jobs(batch, err))) {
+        mr_batch_free(batch);
+        return code;
     }
     *ret = batch;
     return 0;
@@ -315,6 +375,8 @@ void mr_batch_free(mr_batch *batch)
         if (batch->free_memory) {
             batch->free_memory(batch->memory);
         }
+        parcel_done(&batch->parcel);
+        free(batch->flaws);
         free(batch->queue);
         free(batch);
     }

@@ -8,11 +8,20 @@
 
 #include <libpq-fe.h>
 #include <millrace/millrace.h>
+#include <stdbool.h>
 
 // Takes over `result` (binary), also on failure. `queue` is copied. *ret is the caller's, who
-// frees it with mr_batch_free(). Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those
-// of claimed_job).
+// frees it with mr_batch_free(). Coded parts are decoded; a job of which one cannot be has a flaw.
+// Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those of claimed_job).
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err);
+
+// Why a job is not to be run as it is; NULL: nothing is wrong with it. MR_EDAMAGED: it can never
+// be, and has to fail. Anything else: not here and now, and has to be given back.
+const struct mr_error *batch_flaw(const mr_batch *batch, size_t index);
+// Whether any has one.
+bool batch_has_flaws(const mr_batch *batch);
+// Leaves out the jobs that have one.
+void batch_drop_flaws(mr_batch *batch);
 
 // A batch of `count` jobs, at most CLAIM_JOBS_MAX of request.h, which the caller fills in:
 // *ret_jobs are in it. Takes over `memory`, also on failure: what the strings of the jobs lie in,

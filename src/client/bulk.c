@@ -15,7 +15,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/json_scan.h"
-#include "client/mr_conn.h"
+#include "client/mr_parcel.h"
 #include "client/queue_ops.h"
 #include "client/request.h"
 #include "store/redis_queue.h"
@@ -128,6 +128,12 @@ struct source {
     bool plain; // nothing but kind, queue, priority, run_at and args
 };
 
+// Where a chunk of them goes.
+struct chunk {
+    mr_conn *conn;
+    struct parcel *parcel; // what coded parts of it lie in
+};
+
 // But for state and blob.
 static bool is_simple(const mr_job_spec *job)
 {
@@ -165,15 +171,72 @@ static int source_job(const struct source *source, size_t at, mr_job_spec *ret, 
     return 0;
 }
 
-static int call_many(struct call *call, const struct source *source, size_t from, size_t count)
+// Whether none of some args is to be coded: nearly always.
+static bool are_raw(const char *const *args, size_t count, const struct policy *policy)
 {
+    for (size_t i = 0; i < count; i++) {
+        if (part_args_look_coded(args[i]) ||
+            (policy->compress_above > 0 && parcel_asks(args[i], 0, 0))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool any_asks(const char *const *args, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (parcel_asks(args[i], 0, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// *ret: the same args, coded; the caller's own where nothing is. *ret_memory is the caller's to
+// free.
+static int code_args(const struct chunk *chunk, const char *queue, const char *const *args,
+                     size_t count, const char *const **ret, const char ***ret_memory, mr_error *err)
+{
+    struct policy policy = {0};
+    int code = any_asks(args, count)
+                   ? mr__parcel_policy(chunk->conn, PARCEL_WAITS, queue, &policy, err)
+                   : 0;
+
+    *ret = args;
+    if (code || are_raw(args, count, &policy)) {
+        return code;
+    }
+    const char **coded = calloc(count, sizeof(*coded));
+    *ret_memory = coded;
+    if (!coded) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        coded[i] = args[i];
+        code = parcel_pack_args(chunk->parcel, &policy, &coded[i], err);
+    }
+    *ret = coded;
+    return code;
+}
+
+static int call_many(struct call *call, const struct chunk *chunk, const struct source *source,
+                     size_t from, size_t count, mr_error *err)
+{
+    const char *const *args = NULL;
+    const char **memory = NULL;
+    int code = code_args(chunk, source->job.queue, source->args + from, count, &args, &memory, err);
+
     call_init(call, CALL_ENQUEUE_MANY);
     call_text(call, source->job.kind);
-    call_json_array(call, source->args + from, count);
+    if (code == 0) {
+        call_json_array(call, args, count);
+    }
     call_text(call, source->job.queue);
     call_number(call, source->job.priority);
     call_text(call, source->job.run_at);
-    return 0;
+    free(memory);
+    return code;
 }
 
 // What is different in jobs that are alike.
@@ -227,13 +290,36 @@ static int read_columns(const struct source *source, size_t from, size_t count,
     return code;
 }
 
-static int call_heavy(struct call *call, const struct source *source, size_t from, size_t count,
-                      const struct columns *columns, mr_error *err)
+// As one job after the other would be.
+static int code_columns(const struct chunk *chunk, const char *queue, struct columns *columns,
+                        size_t count, mr_error *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        mr_job_spec job = {
+            .queue = queue,
+            .args = columns->args[i],
+            .state = columns->states[i].data,
+            .state_size = columns->states[i].size,
+            .blob = columns->blobs[i].data,
+            .blob_size = columns->blobs[i].size,
+        };
+        code = mr__parcel_job(chunk->conn, chunk->parcel, PARCEL_WAITS, &job, err);
+        columns->args[i] = job.args;
+        columns->states[i] = (struct call_part){job.state, job.state_size};
+        columns->blobs[i] = (struct call_part){job.blob, job.blob_size};
+    }
+    return code;
+}
+
+static int call_heavy(struct call *call, const struct chunk *chunk, const struct source *source,
+                      size_t from, size_t count, struct columns *columns, mr_error *err)
 {
     mr_job_spec first;
     int code = source_job(source, from, &first, err);
 
-    if (code) {
+    if (code || (code = code_columns(chunk, first.queue, columns, count, err))) {
         return code;
     }
     call_init(call, CALL_ENQUEUE_HEAVY);
@@ -247,8 +333,8 @@ static int call_heavy(struct call *call, const struct source *source, size_t fro
     return call_status(call, err);
 }
 
-static int call_jobs(struct call *call, const struct source *source, size_t from, size_t count,
-                     mr_error *err)
+static int call_jobs(struct call *call, const struct chunk *chunk, const struct source *source,
+                     size_t from, size_t count, mr_error *err)
 {
     AUTO_BUF text;
     int code = 0;
@@ -260,6 +346,7 @@ static int call_jobs(struct call *call, const struct source *source, size_t from
         mr_job_spec job;
         buf_puts(&text, i ? "," : "");
         if ((code = source_job(source, from + i, &job, err)) ||
+            (code = mr__parcel_job(chunk->conn, chunk->parcel, PARCEL_WAITS, &job, err)) ||
             (code = add_job(&text, &job, err))) {
             mr_error_prefix(err, "job %zu", from + i);
             return code;
@@ -272,22 +359,22 @@ static int call_jobs(struct call *call, const struct source *source, size_t from
 }
 
 // The cheapest call that can take them.
-static int call_some(struct call *call, const struct source *source, size_t from, size_t count,
-                     mr_error *err)
+static int call_some(struct call *call, const struct chunk *chunk, const struct source *source,
+                     size_t from, size_t count, mr_error *err)
 {
     struct columns columns;
     bool alike = false;
 
     if (source->plain) {
-        return call_many(call, source, from, count);
+        return call_many(call, chunk, source, from, count, err);
     }
     int code = columns_init(&columns, count, err);
     if (code == 0) {
         code = read_columns(source, from, count, &columns, &alike, err);
     }
     if (code == 0) {
-        code = alike ? call_heavy(call, source, from, count, &columns, err)
-                     : call_jobs(call, source, from, count, err);
+        code = alike ? call_heavy(call, chunk, source, from, count, &columns, err)
+                     : call_jobs(call, chunk, source, from, count, err);
     }
     columns_done(&columns);
     return code;
@@ -313,11 +400,13 @@ static int read_ids(const PGresult *result, size_t count, int64_t *ret_ids, mr_e
 static int send_chunk(mr_conn *conn, const struct source *source, size_t from, size_t count,
                       int64_t *ret_ids, mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
+    const struct chunk chunk = {conn, &parcel};
     mr_reply *reply = NULL;
 
     call_init(&call, CALL_ENQUEUE_MANY);
-    int code = call_some(&call, source, from, count, err);
+    int code = call_some(&call, &chunk, source, from, count, err);
     if (code || (code = mr__conn_ask_room(conn, &call, &reply, err))) {
         return code;
     }

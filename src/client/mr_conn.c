@@ -14,7 +14,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "client/batch.h"
 #include "client/conn.h"
+#include "client/mr_parcel.h"
 #include "client/room.h"
 #include "client/sized.h"
 #include "client/wire.h"
@@ -52,6 +54,7 @@ struct mr_conn {
     struct reply_list pending;  // in the order of sending, which is that of answering
     struct reply_list answered; // for mr_reply_next()
     bool timer_set, closing;
+    struct policies policies;
     struct mr_error why; // there is no connection; code 0: not known, or there is one
 };
 
@@ -93,10 +96,16 @@ static void set_timer(mr_conn *conn)
 static void deliver(mr_conn *conn, mr_reply *reply)
 {
     list_pop(&conn->pending);
-    if (!reply->awaited) {
+    set_timer(conn);
+    if (reply->note) {
+        reply->note(conn, reply);
+        mr_reply_free(reply);
+    } else if (!reply->awaited) {
+        if (reply->batch && batch_has_flaws(reply->batch)) {
+            mr__parcel_send_flaws(conn, reply->batch);
+        }
         list_push(&conn->answered, reply);
     }
-    set_timer(conn);
 }
 
 static void timeout_error(const mr_conn *conn, struct mr_error *err)
@@ -229,7 +238,7 @@ int mr__conn_needs_pg(const char *what, mr_error *err)
     return MR_EUSAGE;
 }
 
-static int check_wire(const mr_conn *conn, mr_error *err)
+int mr__conn_check_wire(const mr_conn *conn, mr_error *err)
 {
     int code = check_conn(conn, err);
 
@@ -256,9 +265,10 @@ static int send_call(mr_conn *conn, const struct call *call, mr_reply *reply, mr
     return code;
 }
 
-int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err)
+static int send_reply(mr_conn *conn, const struct call *call, const char *queue,
+                      reply_note_fn *note, mr_error *err)
 {
-    int code = check_wire(conn, err);
+    int code = mr__conn_check_wire(conn, err);
 
     if (code) {
         return code;
@@ -272,10 +282,27 @@ int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_
     if (!reply) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
+    reply->note = note;
     if ((code = send_call(conn, call, reply, err))) {
         mr_reply_free(reply);
     }
     return code;
+}
+
+int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err)
+{
+    return send_reply(conn, call, queue, NULL, err);
+}
+
+int mr__conn_note(mr_conn *conn, const struct call *call, const char *name, reply_note_fn *note,
+                  mr_error *err)
+{
+    return send_reply(conn, call, name, note, err);
+}
+
+struct policies *mr__conn_policies(mr_conn *conn)
+{
+    return &conn->policies;
 }
 
 static int ask_wrapped(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
@@ -402,7 +429,7 @@ int mr_fd(const mr_conn *conn)
 
 int mr_advance(mr_conn *conn, mr_error *err)
 {
-    int code = check_wire(conn, err);
+    int code = mr__conn_check_wire(conn, err);
 
     if (code == 0) {
         advance(conn);
@@ -573,6 +600,7 @@ void mr_conn_free(mr_conn *conn)
     while ((reply = list_pop(&conn->answered))) {
         mr_reply_free(reply);
     }
+    policies_done(&conn->policies);
     free(conn);
 }
 

@@ -13,6 +13,7 @@
 
 #include "client/call.h"
 #include "client/mr_reply.h"
+#include "client/policy.h"
 #include "client/queue_ops.h"
 #include "client/toolbox.h"
 #include "store/redis_link.h"
@@ -44,5 +45,15 @@ int mr__conn_needs_pg(const char *what, mr_error *err);
 
 // Sends the call; its reply comes out of mr_reply_next().
 int mr__conn_send(mr_conn *conn, const struct call *call, const char *queue, mr_error *err);
+
+// The same for the library itself: the reply goes to `note` with `name` as its queue, and is freed.
+int mr__conn_note(mr_conn *conn, const struct call *call, const char *name, reply_note_fn *note,
+                  mr_error *err);
+
+// Whether calls without waiting can be made of it: MR_EUSAGE.
+int mr__conn_check_wire(const mr_conn *conn, mr_error *err);
+
+// What the connection was told of payloads.
+struct policies *mr__conn_policies(mr_conn *conn);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "client/batch.h"
-#include "client/mr_conn.h"
+#include "client/mr_parcel.h"
 #include "client/request.h"
 
 // ---- reading answers ----
@@ -95,6 +95,7 @@ static const struct {
     [CALL_RELEASE] = {read_number, MR_CALL_RELEASE},
     [CALL_HEARTBEAT] = {read_state, MR_CALL_HEARTBEAT},
     [CALL_PROGRESS] = {read_nothing, MR_CALL_PROGRESS},
+    [CALL_PAYLOAD_POLICY] = {.read = read_rows},
     [CALL_DEPTH] = {.read = read_number},
     [CALL_JOB] = {.read = read_rows},
     [CALL_OUTCOME] = {.read = read_rows},
@@ -200,12 +201,20 @@ void mr_reply_free(mr_reply *reply)
 
 // ---- sending ----
 
-int mr_send_enqueue(mr_conn *conn, const mr_job_spec *job, mr_error *err)
+int mr_send_enqueue(mr_conn *conn, const mr_job_spec *from, mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_enqueue(&call, job, err);
+    mr_job_spec job;
 
-    return code ? code : mr__conn_send(conn, &call, NULL, err);
+    call_init(&call, CALL_ENQUEUE);
+    int code = mr__conn_check_wire(conn, err);
+    if (code || (code = request_read_job(from, &job, err)) ||
+        (code = mr__parcel_job(conn, &parcel, PARCEL_WAITS_NOT, &job, err))) {
+        return code;
+    }
+    request_enqueue(&call, &job);
+    return mr__conn_send(conn, &call, NULL, err);
 }
 
 int mr_send_claim(mr_conn *conn, const mr_claim_options *options, mr_error *err)
@@ -230,17 +239,31 @@ int mr_send_fail(mr_conn *conn, const char *lease, int64_t id, const char *error
                  int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
                  mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
 
+    call_init(&call, CALL_FAIL);
+    int code = mr__conn_check_wire(conn, err);
+    if (code || (code = mr__parcel_state(conn, &parcel, PARCEL_WAITS_NOT, lease, &state,
+                                         &state_size, err))) {
+        return code;
+    }
+    code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
     return code ? code : mr__conn_send(conn, &call, NULL, err);
 }
 
 int mr_send_finish(mr_conn *conn, const char *lease, const char *outcomes, mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_finish(&call, lease, outcomes, err);
 
+    call_init(&call, CALL_FINISH);
+    int code = mr__conn_check_wire(conn, err);
+    if (code ||
+        (code = mr__parcel_outcomes(conn, &parcel, PARCEL_WAITS_NOT, lease, &outcomes, err))) {
+        return code;
+    }
+    code = request_finish(&call, lease, outcomes, err);
     return code ? code : mr__conn_send(conn, &call, NULL, err);
 }
 
@@ -248,9 +271,19 @@ int mr_send_requeue(mr_conn *conn, const char *lease, int64_t id, const char *ch
                     const void *state, size_t state_size, const void *blob, size_t blob_size,
                     mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
 
+    call_init(&call, CALL_REQUEUE);
+    int code = mr__conn_check_wire(conn, err);
+    if (code ||
+        (code =
+             mr__parcel_state(conn, &parcel, PARCEL_WAITS_NOT, lease, &state, &state_size, err)) ||
+        (code = mr__parcel_state(conn, &parcel, PARCEL_WAITS_NOT, lease, &blob, &blob_size, err)) ||
+        (code = mr__parcel_changes(conn, &parcel, PARCEL_WAITS_NOT, lease, &changes, err))) {
+        return code;
+    }
+    code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
     return code ? code : mr__conn_send(conn, &call, NULL, err);
 }
 

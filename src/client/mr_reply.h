@@ -12,10 +12,14 @@
 #include "client/call.h"
 #include "client/lease_state.h"
 
+// What the library does with a reply of its own, which nobody else sees.
+typedef void reply_note_fn(mr_conn *conn, const mr_reply *reply);
+
 struct mr_reply {
     mr_conn *conn; // while it is pending
     enum call_kind kind;
-    char *queue;         // claim: of the batch; NULL for the default
+    reply_note_fn *note; // it is for this alone; NULL: for the caller
+    char *queue;         // claim: of the batch; NULL for the default. note: its name
     int64_t deadline_ms; // of clock_ms()
     bool awaited;        // by a blocking call, who frees it
     bool answered;

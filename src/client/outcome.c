@@ -104,6 +104,12 @@ void outcome_state(struct outcome *outcome, const void *state, size_t size)
     buf_puts(&outcome->members, "\"");
 }
 
+void outcome_replace(struct outcome *outcome, const char *members, size_t size)
+{
+    buf_done(&outcome->members);
+    buf_add(&outcome->members, members, size);
+}
+
 void outcome_take(struct outcome *outcome, struct outcome *from)
 {
     outcome_done(outcome);

@@ -48,6 +48,9 @@ void outcome_elsewhere(struct outcome *outcome, bool failed);
 // Adds to what is there.
 void outcome_state(struct outcome *outcome, const void *state, size_t size);
 
+// Puts other members in the place of those that are there.
+void outcome_replace(struct outcome *outcome, const char *members, size_t size);
+
 // Takes over what the other holds, which is completed afterwards.
 void outcome_take(struct outcome *outcome, struct outcome *from);
 

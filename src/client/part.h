@@ -17,7 +17,7 @@
 // Coded args are the JSON object {"$coded": "base64 of such a value"}; the original is the text.
 //
 // Nothing here talks to a server, and nothing below the library knows of it: rows, retries, dead
-// letters and replays carry coded values as they are. payload.h is where a job's parts are coded on
+// letters and replays carry coded values as they are. parcel.h is where a job's parts are coded on
 // their way out and decoded on their way in.
 //
 // Reading fails with MR_EDAMAGED for what is no such value, MR_ENOMEM.

@@ -8,7 +8,9 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "client/mr_conn.h"
+#include "client/batch.h"
+#include "client/mr_parcel.h"
+#include "client/parcel_json.h"
 #include "client/queue_ops.h"
 #include "client/request.h"
 
@@ -37,13 +39,20 @@ static int ask_count(mr_conn *conn, const struct call *call, int *ret, mr_error 
     return code;
 }
 
-static int enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err)
+static int enqueue(mr_conn *conn, const mr_job_spec *from, int64_t *ret_id, mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
     mr_reply *reply = NULL;
-    int code = request_enqueue(&call, job, err);
+    mr_job_spec job;
 
-    if (code || (code = mr__conn_ask_room(conn, &call, &reply, err))) {
+    call_init(&call, CALL_ENQUEUE);
+    int code = request_read_job(from, &job, err);
+    if (code || (code = mr__parcel_job(conn, &parcel, PARCEL_WAITS, &job, err))) {
+        return code;
+    }
+    request_enqueue(&call, &job);
+    if ((code = mr__conn_ask_room(conn, &call, &reply, err))) {
         return code;
     }
     if (ret_id) {
@@ -53,18 +62,43 @@ static int enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_er
     return 0;
 }
 
-static int claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err)
+static int claim_once(mr_conn *conn, const struct call *call, const char *queue, mr_batch **ret,
+                      mr_error *err)
 {
-    AUTO_CALL call;
-    const char *queue = NULL;
     mr_reply *reply = NULL;
-    int code = request_claim(&call, options, &queue, err);
+    int code = mr__conn_ask(conn, call, queue, &reply, err);
 
-    if (code || (code = mr__conn_ask(conn, &call, queue, &reply, err))) {
+    if (code) {
         return code;
     }
     *ret = mr_reply_take_batch(reply);
     mr_reply_free(reply);
+    return 0;
+}
+
+// Where none of the jobs can be decoded it claims again: an empty batch says that there are no
+// jobs.
+static int claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err)
+{
+    AUTO_CALL call;
+    const char *queue = NULL;
+    mr_batch *batch = NULL;
+    int code = request_claim(&call, options, &queue, err);
+    bool flaws = true;
+
+    while (code == 0 && flaws && mr_batch_count(batch) == 0) {
+        mr_batch_free(batch);
+        batch = NULL;
+        if ((code = claim_once(conn, &call, queue, &batch, err)) == 0) {
+            flaws = batch_has_flaws(batch);
+            code = flaws ? mr__parcel_flaws(conn, batch, err) : 0;
+        }
+    }
+    if (code) {
+        mr_batch_free(batch);
+        return code;
+    }
+    *ret = batch;
     return 0;
 }
 
@@ -90,18 +124,28 @@ static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
                 int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
                 int *ret_dead, mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
 
+    call_init(&call, CALL_FAIL);
+    int code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &state, &state_size, err);
+    if (code == 0) {
+        code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
+    }
     return code ? code : ask_count(conn, &call, ret_dead, err);
 }
 
 static int finish(mr_conn *conn, const char *lease, const char *outcomes, int *ret_done,
                   mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_finish(&call, lease, outcomes, err);
 
+    call_init(&call, CALL_FINISH);
+    int code = mr__parcel_outcomes(conn, &parcel, PARCEL_WAITS, lease, &outcomes, err);
+    if (code == 0) {
+        code = request_finish(&call, lease, outcomes, err);
+    }
     return code ? code : ask_count(conn, &call, ret_done, err);
 }
 
@@ -109,9 +153,17 @@ static int requeue(mr_conn *conn, const char *lease, int64_t id, const char *cha
                    const void *state, size_t state_size, const void *blob, size_t blob_size,
                    mr_error *err)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
-    int code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
+    int code;
 
+    call_init(&call, CALL_REQUEUE);
+    if ((code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &state, &state_size, err)) ||
+        (code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &blob, &blob_size, err)) ||
+        (code = mr__parcel_changes(conn, &parcel, PARCEL_WAITS, lease, &changes, err))) {
+        return code;
+    }
+    code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
     return code ? code : ask_number(conn, &call, NULL, err);
 }
 
@@ -171,6 +223,22 @@ static int depth(mr_conn *conn, const char *queue, int64_t *ret, mr_error *err)
     return code ? code : ask_number(conn, &call, ret, err);
 }
 
+// What the server tells of jobs, their parts decoded.
+static int take_shown(const PGresult *result, char **ret, mr_error *err)
+{
+    struct buf text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    const char *told = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
+    int code = parcel_json_show(json_slice_of(told), &text, err);
+    if (code) {
+        buf_done(&text);
+        return code;
+    }
+    *ret = text.data ? text.data : strdup("");
+    return *ret ? 0 : mr_error_set(err, MR_ENOMEM, "out of memory");
+}
+
 static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
 {
     AUTO_CALL call;
@@ -180,13 +248,9 @@ static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
     if (code || (code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
         return code;
     }
-    char *text = PQntuples(reply->result) == 1 ? strdup(PQgetvalue(reply->result, 0, 0)) : NULL;
+    code = take_shown(reply->result, ret, err);
     mr_reply_free(reply);
-    if (!text) {
-        return mr_error_set(err, MR_ENOMEM, "out of memory");
-    }
-    *ret = text;
-    return 0;
+    return code;
 }
 
 // ---- dead letters ----
@@ -222,13 +286,9 @@ static int list_dead(mr_conn *conn, const char *queue, const char *kind, int lim
     if ((code = mr__conn_ask(conn, &call, NULL, &reply, err))) {
         return code;
     }
-    char *text = PQntuples(reply->result) == 1 ? strdup(PQgetvalue(reply->result, 0, 0)) : NULL;
+    code = take_shown(reply->result, ret, err);
     mr_reply_free(reply);
-    if (!text) {
-        return mr_error_set(err, MR_ENOMEM, "out of memory");
-    }
-    *ret = text;
-    return 0;
+    return code;
 }
 
 static int replay(mr_conn *conn, int64_t id, mr_error *err)

@@ -91,38 +91,31 @@ int request_read_job(const mr_job_spec *from, mr_job_spec *ret, mr_error *err)
     return 0;
 }
 
-int request_enqueue(struct call *call, const mr_job_spec *from, mr_error *err)
+void request_enqueue(struct call *call, const mr_job_spec *job)
 {
-    mr_job_spec job;
-    int code;
-
     call_init(call, CALL_ENQUEUE);
-    if ((code = request_read_job(from, &job, err))) {
-        return code;
-    }
-    call_text(call, job.kind);
-    call_text(call, job.args);
-    call_text(call, job.queue);
-    call_number(call, job.priority);
-    call_text(call, job.run_at);
-    call_ms(call, job.delay_ms);
-    call_text(call, job.unique_key);
-    call_text(call, job.ordering_key);
-    call_text(call, job.tenant);
-    call_text(call, job.ref);
-    if (job.max_attempts) {
-        call_number(call, job.max_attempts);
+    call_text(call, job->kind);
+    call_text(call, job->args);
+    call_text(call, job->queue);
+    call_number(call, job->priority);
+    call_text(call, job->run_at);
+    call_ms(call, job->delay_ms);
+    call_text(call, job->unique_key);
+    call_text(call, job->ordering_key);
+    call_text(call, job->tenant);
+    call_text(call, job->ref);
+    if (job->max_attempts) {
+        call_number(call, job->max_attempts);
     } else {
         call_null(call);
     }
-    call_ms(call, job.timeout_ms);
-    call_ms(call, job.expires_in_ms);
-    call_text(call, job.meta);
-    call_bytes(call, job.state, job.state_size);
-    call_bytes(call, job.blob, job.blob_size);
-    call_text(call, job.on_conflict);
-    call_ms(call, job.unique_for_ms);
-    return 0;
+    call_ms(call, job->timeout_ms);
+    call_ms(call, job->expires_in_ms);
+    call_text(call, job->meta);
+    call_bytes(call, job->state, job->state_size);
+    call_bytes(call, job->blob, job->blob_size);
+    call_text(call, job->on_conflict);
+    call_ms(call, job->unique_for_ms);
 }
 
 // ---- working ----

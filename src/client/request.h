@@ -30,7 +30,8 @@ int request_check_ms(int64_t ms, const char *what, mr_error *err);
 int request_check_fail(const char *lease, const char *error, int64_t retry_in_ms, const void *state,
                        size_t state_size, mr_error *err);
 
-int request_enqueue(struct call *call, const mr_job_spec *job, mr_error *err);
+// A job that request_read_job() has read.
+void request_enqueue(struct call *call, const mr_job_spec *job);
 // *ret_queue is borrowed from `options`, NULL for the default.
 int request_claim(struct call *call, const mr_claim_options *options, const char **ret_queue,
                   mr_error *err);

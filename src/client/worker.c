@@ -165,9 +165,25 @@ static void give_back(struct worker *worker, struct lease *lease)
     }
 }
 
+// A job that cannot be run as it is. One that is damaged never can be, by anybody.
+static void settle_flaw(struct worker *worker, struct held_job *held, const struct mr_error *flaw)
+{
+    AUTO_OUTCOME outcome;
+
+    outcome_init(&outcome);
+    if (flaw->code == MR_EDAMAGED) {
+        worker_tell(worker, WORKER_UNREADABLE, held, flaw);
+        outcome_fail(&outcome, flaw->message, 0, true);
+    } else {
+        outcome_release(&outcome);
+    }
+    worker_settle(worker, held, &outcome);
+}
+
 static void start_jobs(struct worker *worker, struct lease *lease)
 {
     struct held_job **helds = malloc((size_t)lease->count * sizeof(*helds));
+    int count = 0;
 
     lease->next = worker->leases;
     if (worker->leases) {
@@ -175,13 +191,21 @@ static void start_jobs(struct worker *worker, struct lease *lease)
     }
     worker->leases = lease;
     worker_count(&worker->counts.running, lease->count);
-    for (int i = 0; helds && i < lease->count; i++) {
-        helds[i] = &lease->helds[i];
-    }
     if (worker->stopping || !helds) {
         give_back(worker, lease);
-    } else {
-        worker->ops.start(worker->arg, helds, lease->count);
+        free(helds);
+        return;
+    }
+    for (int i = 0; i < lease->count; i++) {
+        const struct mr_error *flaw = batch_flaw(lease->batch, (size_t)i);
+        if (flaw) {
+            settle_flaw(worker, &lease->helds[i], flaw);
+        } else {
+            helds[count++] = &lease->helds[i];
+        }
+    }
+    if (count > 0) {
+        worker->ops.start(worker->arg, helds, count);
     }
     free(helds);
 }
@@ -377,6 +401,9 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
         if (worker->claim_pause_ms == 0) {
             worker->claim_at_ms = 0;
         }
+        // answered before any claim is: no outcome is written without knowing it
+        worker->policy_asked_ms = 0;
+        worker_ask_policy(worker, clock_ms());
         worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
         return;
     case WIRE_LOST:
@@ -599,6 +626,7 @@ void worker_free(struct worker *worker)
         lease_free(lease);
     }
     pthread_mutex_destroy(&worker->reports_lock);
+    parcel_done(&worker->parcel);
     free(worker->queue);
     free(worker->name);
     free(worker);

@@ -56,6 +56,7 @@ enum worker_event {
     WORKER_LEASE_LOST,   // a write under a lease was refused; err has the server's words
     WORKER_REFUSED,      // the server refused an outcome; err says why
     WORKER_UNREPORTED,   // the server refused a report of progress; err says why
+    WORKER_UNREADABLE,   // a part of a job cannot be decoded: it has failed for good; err says why
     WORKER_FAILED,       // it cannot go on and has stopped; err says why
 };
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "client/lease.h"
+#include "client/parcel.h"
 #include "client/wire.h"
 #include "client/worker.h"
 
@@ -58,6 +59,11 @@ struct worker {
     struct report *reports; // a job each
     bool cannot_report;     // the server refused
 
+    // coding payload parts of outcomes
+    struct parcel parcel;
+    struct policy policy;    // of the queue, as it was told last
+    int64_t policy_asked_ms; // 0: never, on this connection
+
     // the end
     bool stopping;
     bool let_go; // the grace period is over, what ran was released
@@ -81,6 +87,8 @@ void worker_send_reports(struct worker *worker, int64_t now_ms);
 int64_t worker_reports_at(struct worker *worker);
 // The job ends: sends what it reported last, if that is wanted, and forgets it.
 void worker_end_report(struct worker *worker, struct held_job *held, int64_t now_ms, bool last);
+// Asks for the queue's policy of payloads, if the last answer is old.
+void worker_ask_policy(struct worker *worker, int64_t now_ms);
 // Frees leases of which nothing is left.
 void worker_sweep(struct worker *worker);
 // Writes jobs that still run off as released, the attempt not counted, and drops them.

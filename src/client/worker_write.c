@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "client/lease_state.h"
+#include "client/parcel_json.h"
 #include "client/worker_parts.h"
 
 // Leases completed in one call, and outcomes written in one.
@@ -473,6 +474,66 @@ void worker_sweep(struct worker *worker)
 
 // ---- outcomes from the handler ----
 
+static void policy_came(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+
+    if (!err && PQntuples(result) == 1) { // a schema from before there were policies has none
+        policy_read(PQgetvalue(result, 0, 0), &worker->policy, NULL);
+    }
+}
+
+void worker_ask_policy(struct worker *worker, int64_t now_ms)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_PAYLOAD_POLICY);
+    if (worker->policy_asked_ms && now_ms - worker->policy_asked_ms < POLICY_MS) {
+        return;
+    }
+    call_text(&call, worker->queue);
+    call_null(&call);
+    if (wire_send(worker->wire, &call, policy_came, worker, NULL) == 0) {
+        worker->policy_asked_ms = now_ms;
+    }
+}
+
+// Members are those of an object, without its braces.
+static void code_members(struct worker *worker, struct outcome *outcome)
+{
+    struct buf coded;
+    AUTO_BUF object;
+
+    buf_init(&object, OUTCOME_ENTRY_MAX);
+    buf_init(&coded, OUTCOME_ENTRY_MAX);
+    buf_printf(&object, "{%s}", buf_peek(&outcome->members));
+    if (object.status == 0 &&
+        parcel_json_pack(&worker->parcel, &worker->policy,
+                         (struct json_slice){object.data, object.len}, &coded, NULL) == 0) {
+        outcome_replace(outcome, coded.data + 1, coded.len - 2);
+    }
+    buf_done(&coded);
+    parcel_done(&worker->parcel);
+}
+
+// State, blob and args that the job is to have from now on, as its queue wants them. What fails
+// here is written as it is.
+static void code_outcome(struct worker *worker, struct outcome *outcome)
+{
+    struct json_slice members = {buf_peek(&outcome->members), outcome->members.len};
+
+    if (outcome->kind == OUTCOME_COMPLETED || members.len == 0) {
+        return;
+    }
+    bool asks = parcel_json_asks(members);
+    if (asks) {
+        worker_ask_policy(worker, clock_ms());
+    }
+    if ((asks && worker->policy.compress_above > 0) || parcel_json_must(members)) {
+        code_members(worker, outcome);
+    }
+}
+
 static void add_entry(struct lease *lease, int64_t id, struct outcome *outcome)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
@@ -527,6 +588,7 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
         worker_count(outcome->failed ? &worker->counts.failed : &worker->counts.completed, 1);
         lease->alone = true; // "all that are open" is not what this worker knows any more
     } else {
+        code_outcome(worker, outcome);
         add_entry(lease, held->job->id, outcome);
     }
     if (!worker->advancing && !worker->woken) {

@@ -6,6 +6,7 @@
 
 #include "http/exchange.h"
 #include "http/params.h"
+#include "http/payloads.h"
 
 bool api_params(struct exchange *exchange, struct params *ret)
 {
@@ -24,6 +25,20 @@ bool api_params(struct exchange *exchange, struct params *ret)
     return true;
 }
 
+// What is told of jobs, their payloads decoded.
+static void reply_shown(struct exchange *exchange, unsigned status, struct json_slice text)
+{
+    struct mr_error err;
+    AUTO_BUF body;
+
+    buf_init(&body, CALL_SIZE_MAX);
+    if (parcel_json_show(text, &body, &err)) {
+        exchange_fail(exchange, &err);
+    } else {
+        exchange_reply(exchange, status, &body);
+    }
+}
+
 void api_answer(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
@@ -36,8 +51,13 @@ void api_answer(void *arg, PGresult *result, const struct mr_error *err)
         exchange_refuse(exchange, 404, "there is no such thing", NULL);
         return;
     }
-    exchange_reply_text(exchange, exchange->route->status ? exchange->route->status : 200,
-                        PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
+    unsigned status = exchange->route->status ? exchange->route->status : 200;
+    struct json_slice text = {PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0)};
+    if (parcel_json_is_coded(text)) {
+        reply_shown(exchange, status, text);
+    } else {
+        exchange_reply_text(exchange, status, text.at, text.len);
+    }
 }
 
 void api_call(struct exchange *exchange)
@@ -55,4 +75,9 @@ void api_call(struct exchange *exchange)
         return;
     }
     exchange_call(exchange, DATABASE_COMMON, &call, api_answer);
+}
+
+void api_settle(struct exchange *exchange)
+{
+    payloads_code_body(exchange, api_call);
 }

@@ -14,6 +14,7 @@
 struct params;
 
 route_fn api_call;    // the route's call, whose first column is the body
+route_fn api_settle;  // the same with parts of a payload in the body
 route_fn api_enqueue; // a job, an array of them, a stream of them
 route_fn api_claim;   // waits for jobs
 route_fn api_outcome; // waits for the end of a job

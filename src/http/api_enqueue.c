@@ -13,6 +13,7 @@
 #include "http/exchange.h"
 #include "http/job_line.h"
 #include "http/ndjson.h"
+#include "http/payloads.h"
 
 #define KEY_MAX 255
 
@@ -72,6 +73,8 @@ struct many {
     size_t count;
     struct mr_error *err;
     int code;
+    bool unknown;                   // what a queue wants with payloads is
+    char queue[PAYLOADS_NAME_SIZE]; // that one
 };
 
 static void on_element(void *arg, struct json_slice value)
@@ -79,16 +82,15 @@ static void on_element(void *arg, struct json_slice value)
     struct many *many = arg;
     struct job_line job;
 
-    if (many->code) {
-        return;
-    }
-    many->code = job_line_read(value, &job, many->err);
-    if (many->code) {
-        mr_error_prefix(many->err, "job %zu", many->count + 1);
+    if (many->code || many->unknown) {
         return;
     }
     buf_puts(many->out, many->count++ ? "," : "");
-    job_line_add(&job, many->traceparent, many->out);
+    if ((many->code = job_line_read(value, &job, many->err)) ||
+        (many->code = payloads_add_job(many->exchange, &job, many->traceparent, many->out,
+                                       many->queue, &many->unknown, many->err))) {
+        mr_error_prefix(many->err, "job %zu", many->count);
+    }
 }
 
 static void enqueue_many(struct exchange *exchange, struct json_slice body, const char *key,
@@ -96,7 +98,8 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
 {
     AUTO_BUF jobs;
     struct mr_error err;
-    struct many many = {exchange, traceparent, &jobs, 0, &err, 0};
+    struct many many = {
+        .exchange = exchange, .traceparent = traceparent, .out = &jobs, .err = &err};
 
     buf_init(&jobs, CALL_SIZE_MAX);
     buf_puts(&jobs, "[");
@@ -106,22 +109,25 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
     code = code ? code : buf_status(&jobs, &err);
     if (code) {
         exchange_fail(exchange, &err);
-        return;
+    } else if (many.unknown) { // and comes back here
+        payloads_ask(exchange, many.queue, api_enqueue);
+    } else {
+        send_many(exchange, key, &jobs, false);
     }
-    send_many(exchange, key, &jobs, false);
 }
 
 // ---- one ----
 
-// The body becomes the job with its trace.
-static int add_trace(struct exchange *exchange, const char *traceparent, struct job_line *job,
-                     struct mr_error *err)
+// The body becomes the job with its trace, and with its payload as the queue wants it.
+static int complete(struct exchange *exchange, const char *traceparent, struct job_line *job,
+                    struct mr_error *err)
 {
+    char queue[PAYLOADS_NAME_SIZE];
+    bool unknown;
     struct buf text;
 
     buf_init(&text, CALL_SIZE_MAX);
-    job_line_add(job, traceparent, &text);
-    int code = buf_status(&text, err);
+    int code = payloads_add_job(exchange, job, traceparent, &text, queue, &unknown, err);
     if (code) {
         buf_done(&text);
         return code;
@@ -145,13 +151,18 @@ static void enqueue_one(struct exchange *exchange, struct json_slice body, const
 {
     struct job_line job;
     struct mr_error err;
+    char queue[PAYLOADS_NAME_SIZE];
+    bool unknown = false;
     int code = job_line_read(body, &job, &err);
+    bool codes = code == 0 && payloads_codes(exchange, &job, queue, &unknown);
 
-    if (code == 0 && traceparent) {
-        code = add_trace(exchange, traceparent, &job, &err);
+    if (code == 0 && !unknown && (traceparent || codes)) {
+        code = complete(exchange, traceparent, &job, &err);
     }
     if (code) {
         exchange_fail(exchange, &err);
+    } else if (unknown) { // and comes back here
+        payloads_ask(exchange, queue, api_enqueue);
     } else if (key) {
         enqueue_once(exchange, key);
     } else {

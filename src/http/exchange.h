@@ -20,9 +20,9 @@
 #include "base/json_scan.h"
 #include "http/database.h"
 #include "http/http_parts.h"
+#include "http/route.h"
 #include "http/target.h"
 
-struct route;
 struct hangup;
 
 #define EXCHANGE_VARIABLES_MAX 2
@@ -37,6 +37,8 @@ struct exchange {
     const char *variables[EXCHANGE_VARIABLES_MAX]; // of the route's path
     struct buf body;
     struct json_slice kind, queue; // of the single job that is the body, for the figures
+    int questions;                 // about payloads, that were asked for it: see payloads.h
+    route_fn *then;                // what goes on when the last one is answered
     bool begun;                    // the head was looked at
     bool suspended;
     bool gone; // the client has left

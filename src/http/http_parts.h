@@ -8,6 +8,7 @@
 #include <microhttpd.h>
 #include <uv.h>
 
+#include "client/policy.h"
 #include "http/database.h"
 #include "http/http.h"
 
@@ -45,7 +46,8 @@ struct http {
     struct wakeup *wakeup;
     struct sse *sse;
     struct metrics *metrics;
-    bool due; // MHD has something to do
+    struct policies policies; // of payloads, as the queues were asked
+    bool due;                 // MHD has something to do
     bool stopping;
     int64_t stop_at_ms;
     int exchanges; // that have not ended

@@ -13,6 +13,7 @@
 #include "http/api.h"
 #include "http/exchange.h"
 #include "http/params.h"
+#include "http/payloads.h"
 #include "http/wakeup.h"
 
 #define LINE_NAME_SIZE 512
@@ -301,10 +302,56 @@ static void wait_on(struct waiter *waiter)
     }
 }
 
+// Should it fail the lease runs out by itself.
+static void flaw_was_told(void *arg, PGresult *result, const struct mr_error *err)
+{
+    (void)arg;
+    (void)result;
+    (void)err;
+}
+
+// A job that cannot be decoded fails for good; one that cannot be here and now goes back.
+static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw)
+{
+    const struct waiter *waiter = arg;
+    bool damaged = flaw->code == MR_EDAMAGED;
+    AUTO_CALL call;
+
+    call_init(&call, damaged ? CALL_FAIL : CALL_RELEASE);
+    call_text(&call, waiter->lease);
+    if (damaged) {
+        call_number(&call, id);
+        call_text(&call, flaw->message);
+        call_null(&call);
+        call_bool(&call, false);
+        call_null(&call);
+    } else {
+        call_numbers(&call, &id, 1);
+    }
+    database_call(waiter->long_poll->http->db, DATABASE_COMMON, &call, flaw_was_told, NULL, NULL);
+}
+
+// What it was told, the parts of its jobs decoded. *ret_jobs: how many are left of those that are.
+static int take_told(struct waiter *waiter, const PGresult *result, size_t *ret_jobs,
+                     struct mr_error *err)
+{
+    struct json_slice text = {PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0)};
+
+    buf_done(&waiter->last);
+    *ret_jobs = SIZE_MAX;
+    if (waiter->lease && parcel_json_is_coded(text)) {
+        return parcel_json_open_claim(text, on_flaw, waiter, &waiter->last, ret_jobs, err);
+    }
+    buf_add(&waiter->last, text.at, text.len);
+    return buf_status(&waiter->last, err);
+}
+
 static void answered(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
     struct waiter *waiter = exchange->work;
+    struct mr_error told_err;
+    size_t jobs;
     struct line *line = waiter->line;
 
     waiter->asking = false;
@@ -324,9 +371,13 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
         }
         return;
     }
-    buf_done(&waiter->last);
-    buf_add(&waiter->last, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
-    if (over) {
+    if (take_told(waiter, result, &jobs, &told_err)) {
+        fail(waiter, &told_err);
+    } else if (jobs == 0) { // none of them can be run: there may be others
+        free(waiter->lease);
+        waiter->lease = NULL;
+        ask(waiter);
+    } else if (over) {
         finish(waiter, true);
     } else {
         wait_on(waiter);

@@ -12,6 +12,7 @@
 #include "handler/trace.h"
 #include "http/exchange.h"
 #include "http/job_line.h"
+#include "http/payloads.h"
 
 struct stream {
     struct splitter splitter;
@@ -24,6 +25,8 @@ struct stream {
     bool flying;      // a chunk is under way
     bool over;        // the body has ended
     char traceparent[64];
+    bool unknown;                   // what a queue wants with payloads is
+    char queue[PAYLOADS_NAME_SIZE]; // the last one of which it is
 };
 
 // ---- lines ----
@@ -117,6 +120,58 @@ static void chunk_answered(void *arg, PGresult *result, const struct mr_error *e
     }
 }
 
+static int add_job(struct exchange *exchange, const struct job_line *job, const char *traceparent,
+                   struct buf *out, struct mr_error *err)
+{
+    struct stream *stream = exchange->work;
+    char queue[PAYLOADS_NAME_SIZE];
+    bool unknown = false;
+    int code = payloads_add_job(exchange, job, traceparent, out, queue, &unknown, err);
+
+    if (unknown) {
+        stream->unknown = true;
+        memcpy(stream->queue, queue, sizeof(queue));
+    }
+    return code;
+}
+
+struct again {
+    struct exchange *exchange;
+    struct buf out;
+    int jobs;
+};
+
+static void on_job_again(void *arg, struct json_slice value)
+{
+    struct again *again = arg;
+    struct job_line job;
+
+    buf_puts(&again->out, again->jobs++ ? "," : "[");
+    if (job_line_read(value, &job, NULL) ||
+        add_job(again->exchange, &job, NULL, &again->out, NULL)) {
+        again->out.status = again->out.status ? again->out.status : MR_ENOMEM;
+    }
+}
+
+static void send_chunk(struct exchange *exchange);
+
+// What the queue wants is known now: the jobs of the chunk once more. They have their traces.
+static void chunk_again(struct exchange *exchange)
+{
+    struct stream *stream = exchange->work;
+    struct again again = {.exchange = exchange};
+
+    stream->flying = exchange->busy = false;
+    stream->unknown = false;
+    buf_init(&again.out, CALL_SIZE_MAX);
+    buf_puts(&stream->chunk, "]");
+    json_each_element((struct json_slice){stream->chunk.data, stream->chunk.len}, on_job_again,
+                      &again, NULL);
+    buf_done(&stream->chunk);
+    stream->chunk = again.out;
+    send_chunk(exchange);
+}
+
 static void send_chunk(struct exchange *exchange)
 {
     struct stream *stream = exchange->work;
@@ -124,6 +179,11 @@ static void send_chunk(struct exchange *exchange)
     AUTO_CALL call;
 
     call_init(&call, CALL_ENQUEUE_JOBS);
+    if (stream->unknown && stream->chunk.status == 0) {
+        stream->flying = exchange->busy = true;
+        payloads_ask(exchange, stream->queue, chunk_again);
+        return;
+    }
     buf_puts(&stream->chunk, "]");
     call_text_sized(&call, buf_peek(&stream->chunk), stream->chunk.len);
     int code = buf_status(&stream->chunk, &err);
@@ -154,7 +214,11 @@ static void take_line(struct exchange *exchange, struct json_slice line)
     }
     stream->first = stream->jobs ? stream->first : stream->line;
     buf_puts(&stream->chunk, stream->jobs++ ? "," : "[");
-    job_line_add(&job, stream->traceparent[0] ? stream->traceparent : NULL, &stream->chunk);
+    if (add_job(exchange, &job, stream->traceparent[0] ? stream->traceparent : NULL, &stream->chunk,
+                &err)) {
+        mr_error_prefix(&err, "line %" PRId64, stream->line);
+        stream_fail(exchange, &err);
+    }
 }
 
 // Whether no more lines may be taken before the chunk has gone.

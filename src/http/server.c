@@ -283,6 +283,7 @@ static void on_all_closed(void *arg)
     long_poll_free(http->long_poll);
     sse_free(http->sse);
     metrics_free(http->metrics);
+    policies_done(&http->policies);
     free(http);
     if (ended) {
         ended(ended_arg);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// Payload parts of the library's callers: coded for the queue before they are sent, with its policy
+// asked for where it is not known; and what becomes of claimed jobs that cannot be decoded.
+//
+// A part that is small needs no policy: nothing is asked for it, and nothing copied.
+
+#ifndef MILLRACE_CLIENT_MR_PARCEL_H
+#define MILLRACE_CLIENT_MR_PARCEL_H
+
+#include "client/mr_conn.h"
+#include "client/parcel.h"
+
+// Whether a call may wait for the answer to a question. One that may not (mr_send_...) asks as
+// well, and codes nothing until the answer has come.
+enum parcel_wait { PARCEL_WAITS, PARCEL_WAITS_NOT };
+
+// Replace what they are given by what is to be sent, which lives as long as `parcel`. Fail as the
+// question does, and as those of parcel.h.
+int mr__parcel_job(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait, mr_job_spec *job,
+                   mr_error *err);
+int mr__parcel_state(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait, const char *lease,
+                     const void **state, size_t *size, mr_error *err);
+// An object of changes, as requeue() takes it, and an array of outcomes, as finish() does.
+int mr__parcel_changes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
+                       const char *lease, const char **changes, mr_error *err);
+int mr__parcel_outcomes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
+                        const char *lease, const char **outcomes, mr_error *err);
+
+// The policy of a queue, for whoever codes by itself: *ret. NULL is the default queue.
+int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, struct policy *ret,
+                      mr_error *err);
+
+// Jobs that cannot be decoded are failed for good, those that cannot be here and now are given
+// back; they are left out of the batch. The first waits for the answers, and fails as they do; the
+// other sends.
+int mr__parcel_flaws(mr_conn *conn, mr_batch *batch, mr_error *err);
+void mr__parcel_send_flaws(mr_conn *conn, mr_batch *batch);
+
+#endif

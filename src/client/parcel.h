@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The parts of a job on their way out and in: coded as its queue wants it (policy.h) before they
+// are written, and decoded before anybody sees them. The one place for either, whatever the coding;
+// part.h has the form. parcel_json.h does the same with jobs that are JSON texts.
+
+#ifndef MILLRACE_CLIENT_PARCEL_H
+#define MILLRACE_CLIENT_PARCEL_H
+
+#include <millrace/millrace.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/part_zstd.h"
+#include "client/policy.h"
+
+// Values that were coded or decoded, for as long as somebody points to them. {0} is an empty one.
+struct parcel {
+    struct part_zstd zstd;
+    struct parcel_value *values; // all of them, newest first
+    size_t decoded;              // bytes of originals among them
+};
+
+void parcel_done(struct parcel *parcel);
+
+#define AUTO_PARCEL __attribute__((cleanup(parcel_done))) struct parcel
+
+// All originals of a batch together: more are left coded (MR_ELIMIT). A batch is small where it is
+// stored, and need not be so here.
+#define PARCEL_DECODED_MAX ((size_t)256 * 1024 * 1024)
+
+// ---- out ----
+
+// Whether the policy of the queue has to be known: one of the parts is large enough.
+bool parcel_asks(const char *args, size_t state_size, size_t blob_size);
+
+// Each replaces what it is given by what is to be written, which lives as long as `parcel`; nearly
+// always it stays as it is. `policy` NULL: only what has to be wrapped is. Fail with MR_ENOMEM,
+// MR_EINVALID (bytes that would have to be wrapped and are more than PART_SIZE_MAX).
+int parcel_pack_bytes(struct parcel *parcel, const struct policy *policy, const void **data,
+                      size_t *size, struct mr_error *err);
+int parcel_pack_args(struct parcel *parcel, const struct policy *policy, const char **args,
+                     struct mr_error *err);
+int parcel_pack_job(struct parcel *parcel, const struct policy *policy, mr_job_spec *job,
+                    struct mr_error *err);
+
+// Keeps what a buffer holds, for as long as the others; it is empty afterwards. Also on failure, of
+// the buffer or for want of memory, what it held is nobody's any more.
+int parcel_keep(struct parcel *parcel, struct buf *buf, struct mr_error *err);
+
+// ---- in ----
+
+// Replaces args, state and blob of a job by their originals, which live as long as `parcel`. Fails
+// with MR_EDAMAGED (the message says which part), MR_ELIMIT, MR_ENOMEM; the job is as it was then.
+int parcel_open_job(struct parcel *parcel, mr_claimed_job *job, struct mr_error *err);
+
+// One value, and args. *data, *size and *args are the original, living as long as `parcel`.
+int parcel_open_bytes(struct parcel *parcel, const void **data, size_t *size, struct mr_error *err);
+int parcel_open_args(struct parcel *parcel, const char **args, struct mr_error *err);
+
+// Whether a job has a coded part: a byte or two of each are looked at.
+bool parcel_is_coded(const mr_claimed_job *job);
+
+#endif
