@@ -29,6 +29,7 @@ begin
       hint = 'Pause the queue, wait until its jobs have finished, then drop it.';
   end if;
   perform millrace.purge_at(clock_timestamp(), v_queue);
+  perform millrace.objects_doom_all(clock_timestamp(), array(select d.job_id from millrace.dead d where d.queue_id = v_queue.queue_id));
   delete from millrace.dead d where d.queue_id = v_queue.queue_id;
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
   delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;

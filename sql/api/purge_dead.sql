@@ -15,14 +15,20 @@ as $$
 declare
   v_id int;
   v_n  bigint;
+  v_away bigint[];
 begin
   perform millrace.at_home();
   v_id := (millrace.queue_known(queue)).queue_id;
   perform millrace.check_interval('older_than', older_than);
-  delete from millrace.dead d
-   where d.queue_id = v_id
-     and d.died_at < coalesce(clock_timestamp() - older_than, 'infinity');
-  get diagnostics v_n = row_count;
+  with gone as (
+    delete from millrace.dead d
+     where d.queue_id = v_id
+       and d.died_at < coalesce(clock_timestamp() - older_than, 'infinity')
+    returning d.job_id, millrace.is_away(d.payload_state) or millrace.is_away(d.payload_blob) as away)
+  select count(*), array_agg(g.job_id) filter (where g.away)
+    into v_n, v_away
+    from gone g;
+  perform millrace.objects_doom_all(clock_timestamp(), v_away);
   return v_n;
 end $$;
 comment on function millrace.purge_dead(text, interval) is

@@ -25,7 +25,7 @@ begin
   elsif v_job.due_at is not null then
     perform millrace.job_delay(p_now, v_job.job, v_job.due_at, v_job.why);
   else
-    perform millrace.job_append(p_now, v_job.job);
+    perform millrace.job_go_on(p_now, v_job.job);
   end if;
 end $$;
 

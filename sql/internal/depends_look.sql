@@ -117,7 +117,7 @@ begin
   if v_later.resume_at > p_now then
     perform millrace.job_delay(p_now, v_later.job, v_later.resume_at, 's');
   else
-    perform millrace.job_append(p_now, v_later.job);
+    perform millrace.job_go_on(p_now, v_later.job);
   end if;
   return 1;
 exception

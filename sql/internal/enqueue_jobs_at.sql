@@ -167,10 +167,11 @@ begin
     later as (
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
                                     stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, order_key,
-                                    unique_name, batch_id, resume_at)
+                                    unique_name, batch_id, resume_at, out_no)
       select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit,
              case when n.due = 'infinity' then 'w' else 's' end::"char",
-             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch, n.resume
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch, n.resume,
+             case when greatest(octet_length(n.state), octet_length(n.blob)) >= 512 then millrace.offload_no(p_now, n.due, (n.queue_id << 12)::int) end
         from new n
        where n.due is not null)
     select i.id

@@ -53,9 +53,10 @@ begin
   if p_run_at > p_now then
     return query
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    payload_state, payload_blob, job_source)
+                                    payload_state, payload_blob, job_source, out_no)
       select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind,
-             p.args, p.state, p.blob, p_source
+             p.args, p.state, p.blob, p_source,
+             case when greatest(octet_length(p.state), octet_length(p.blob)) >= 512 then millrace.offload_no(p_now, p_run_at, v_lane) end
         from unnest(p_args, p_state, p_blob) p(args, state, blob)
       returning job_id;
     return;

@@ -7,11 +7,12 @@ as $$
 begin
   perform millrace.at_home();
   return query
-    select s.queue, case when c.message is not null and v.status = 'OK' then 'WARNING' else v.status end, concat_ws('; ', v.message, c.message)
+    select s.queue, case when coalesce(c.message, a.message) is not null and v.status = 'OK' then 'WARNING' else v.status end, concat_ws('; ', v.message, c.message, a.message)
       from millrace.stats_at(p_now, null) s
       join millrace.queue q on q.queue_name = s.queue and q.parent_id is null
      cross join lateral millrace.queue_verdict(q, s.available, s.oldest_seconds) v
       left join millrace.capture_verdicts(p_now) c on c.queue = s.queue
+      left join millrace.away_verdicts(p_now) a on a.queue_id = q.queue_id
      order by s.queue;
   return next millrace.log_verdict(p_now);
 end $$;

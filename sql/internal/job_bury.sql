@@ -7,7 +7,7 @@ as $$
 begin
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, failure,
                              job_kind, payload_args, stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant,
-                             job_ref, job_source, trail, order_key, unique_name)
+                             job_ref, job_source, trail, order_key, unique_name, out_no)
   values (p_now, p_job.job_id, p_job.created_at, millrace.queue_owner(p_job.lane >> 12), p_job.lane,
           200 + coalesce(pg_column_size(p_job.payload_args), 0) + coalesce(pg_column_size(p_job.payload_meta), 0)
               + coalesce(pg_column_size(p_job.payload_state), 0) + coalesce(pg_column_size(p_job.payload_blob), 0)
@@ -15,7 +15,9 @@ begin
           (date_part('epoch', p_now)::bigint / 86400) % 32, p_job.attempt, p_job.lost, p_job.attempts_limit, p_cause,
           p_failure, p_job.job_kind, p_job.payload_args, p_job.stale_at, p_job.run_limit, p_job.payload_meta,
           p_job.payload_state, p_job.payload_blob, p_job.job_tenant, p_job.job_ref, p_job.job_source, p_job.trail,
-          p_job.order_key, p_job.unique_name);
+          p_job.order_key, p_job.unique_name,
+          case when greatest(octet_length(p_job.payload_state), octet_length(p_job.payload_blob)) >= 512
+               then millrace.offload_letter_no(p_job.lane) end);
 end $$;
 
 -- Buries a job of which some part cannot be read, without the parts that cannot. p_pos null: the job is in delayed, not in the log, and

@@ -41,6 +41,6 @@ begin
   if v_due > p_now then
     perform millrace.job_delay(p_now, p_job, v_due, 'z');
   else
-    perform millrace.job_append(p_now, p_job);
+    perform millrace.job_go_on(p_now, p_job);
   end if;
 end $$;

@@ -15,11 +15,13 @@ begin
   with put as (
     insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
                                   stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source,
-                                  trail, order_key, unique_name, batch_id)
+                                  trail, order_key, unique_name, batch_id, out_no)
     select f.due_at, f.job_id, f.created_at, f.lane, millrace.delayed_slot(p_now, f.due_at), least(f.attempt + 1, 32767), 0,
            f.attempts_limit, 'r', f.job_kind, f.payload_args, f.stale_at, f.run_limit, f.payload_meta,
            case when f.state is null then f.payload_state else millrace.state_within(f.lane, decode(f.state, 'base64')) end, f.payload_blob, f.job_tenant, f.job_ref, f.job_source,
-           millrace.trail_with(f.trail, f.attempt, 'failed', f.error, p_claim.holder, p_now), f.order_key, f.unique_name, f.batch_id
+           millrace.trail_with(f.trail, f.attempt, 'failed', f.error, p_claim.holder, p_now), f.order_key, f.unique_name, f.batch_id,
+           case when greatest(coalesce(length(f.state) / 4 * 3, octet_length(f.payload_state)), octet_length(f.payload_blob)) >= 512
+                then millrace.offload_no(p_now, f.due_at, f.lane) end
       from (select j.*, e.job ->> 'error' as error, e.job ->> 'state' as state,
                    p_now + coalesce((e.job ->> 'retry_in')::interval, millrace.backoff(j.job_kind, j.attempt, random())) as due_at
               from jsonb_array_elements(p_outcomes) with ordinality e(job, ord)

@@ -6,7 +6,7 @@ returns setof millrace.duty_done
 language plpgsql
 as $$
 declare
-  c_duties constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'cache', 'tick', 'compact', 'retire', 'clean'];
+  c_duties constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count', 'pulse', 'dead', 'archive', 'cache', 'objects', 'tick', 'compact', 'retire', 'clean'];
   c_shared constant text[] := array['rotate', 'promote', 'schedule', 'rescue', 'turns', 'batch', 'depend', 'count'];      -- with locks of their own; the others take turns
   v_before jsonb := millrace.rounds_last();
   v_round  jsonb := '{}';
@@ -56,6 +56,7 @@ begin
     when 'dead' then return case when millrace.due('millrace.clean_clock', p_now, 10000) then millrace.dead_retain(p_now, 10000) end;
     when 'archive' then return millrace.archive(p_now);
     when 'cache' then return millrace.cache_sweep(p_now, 5000);
+    when 'objects' then return millrace.objects_look(p_now, 500);
     when 'compact' then return millrace.compact(p_now);
     when 'tick' then return millrace.tick(p_now);
     when 'retire' then return millrace.retire(p_now);

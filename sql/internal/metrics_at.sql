@@ -22,7 +22,8 @@ begin
     'removed_total', jsonb_build_object('segments', coalesce((v_rounds -> 'retire' ->> 'total')::bigint, 0),
                                         'jobs', coalesce((v_rounds -> 'retire' ->> 'jobs')::bigint, 0),
                                         'dead_letters', coalesce((v_rounds -> 'dead' ->> 'total')::bigint, 0),
-                                        'cache_keys', coalesce((v_rounds -> 'cache' ->> 'total')::bigint, 0)));
+                                        'cache_keys', coalesce((v_rounds -> 'cache' ->> 'total')::bigint, 0),
+                                        'objects', millrace.hint('millrace.objects_removed')));
 end $$;
 
 -- The state of each of the sixteen places of the ring.

@@ -57,7 +57,7 @@ begin
   elsif v_later.resume_at > p_now then
     perform millrace.job_delay(p_now, v_later.job, v_later.resume_at, 's');
   else
-    perform millrace.job_append(p_now, v_later.job);
+    perform millrace.job_go_on(p_now, v_later.job);
   end if;
 end $$;
 
@@ -84,7 +84,7 @@ begin
         'It runs when the limit of its queue leaves room for it; null takes the limit away.');
     elsif (v_later.job).job_id is not null then
       perform millrace.check_not_waiting(p_id, v_later.why);
-      perform millrace.job_append(p_now, v_later.job);
+      perform millrace.job_go_on(p_now, v_later.job);
       return;
     end if;
     v_job := millrace.job_newest(p_id);

@@ -2,7 +2,8 @@
 -- Appends jobs whose time has come to the log, in the order they are due, at most p_limit. Deleting the row is the proof that a job
 -- is promoted once. Starts at a hint, so that the dead rows of earlier passes are not walked: ten seconds before the first row that the
 -- last pass saw, its own or one that another had locked, because either may be rolled back while the hint is not. Once a
--- minute it starts at the beginning, for rows whose transaction committed long after they were due.
+-- minute it starts at the beginning, for rows whose transaction committed long after they were due. A job whose payload is away is put off: who
+-- brings it back lets it be due (see offload_restore).
 create or replace function millrace.promote(p_now timestamptz, p_limit int)
 returns bigint
 language plpgsql
@@ -14,6 +15,7 @@ declare
   v_ids   bigint[];
   v_used  int2[];
   v_queues int[];
+  v_away  bigint[];
   v_first timestamptz;
   v_one   record;
   v_n     bigint;
@@ -35,9 +37,10 @@ begin
      and d.due_at <= p_now
    order by d.due_at
    limit 1;
-  select array_agg(d.job_id), array_agg(distinct d.slot), array_agg(distinct d.lane >> 12)
-    into v_ids, v_used, v_queues
-    from (select d.job_id, d.slot, d.lane, d.due_at
+  select array_agg(d.job_id) filter (where d.away_due is null), array_agg(distinct d.slot), array_agg(distinct d.lane >> 12),
+         array_agg(d.job_id) filter (where d.away_due is not null)
+    into v_ids, v_used, v_queues, v_away
+    from (select d.job_id, d.slot, d.lane, d.due_at, d.away_due
             from millrace.delayed d
            where d.slot = any (v_slots)
              and d.due_at >= v_from
@@ -73,11 +76,62 @@ begin
     perform millrace.wake(w.queue_id, p_now)
        from unnest(v_queues) w(queue_id);
   end if;
+  if v_away is not null then
+    perform millrace.delayed_put_off(p_now, v_used, v_away);
+  end if;
   if v_sweep then
     perform setval('millrace.promote_sweep', millrace.epoch_ms(p_now));
   end if;
   perform setval('millrace.promote_hint', greatest(millrace.epoch_ms(coalesce(v_first, p_now)) - 10000, 0));
   return v_n;
+end $$;
+
+-- Puts jobs off whose payload is away though they are due: the store does not answer, or nobody asks it. For as long as they are late by now, from two seconds to
+-- one minute, so that a pass does not come by all of them.
+create or replace function millrace.delayed_put_off(p_now timestamptz, p_slots int2[], p_ids bigint[])
+returns void
+language plpgsql
+as $$
+declare
+  v_row millrace.delayed;
+begin
+  for v_row in
+    select d.*
+      from millrace.delayed d
+     where d.slot = any (p_slots)
+       and d.job_id = any (p_ids)
+       and d.away_due is not null
+  loop
+    perform millrace.delayed_move(p_now, v_row, p_now + least(greatest(p_now - v_row.away_due, interval '2 seconds'), interval '1 minute'));
+  end loop;
+end $$;
+
+-- Gives a row of delayed another time, and the payload that p_row has. The caller has it locked. In the leaf of the new time: where that is another one the row is
+-- deleted and put there. An update would move it, too, but whoever waits for the row, to cancel the job perhaps, would be told to try again (40001); so it finds nothing
+-- and looks again.
+create or replace function millrace.delayed_move(p_now timestamptz, p_row millrace.delayed, p_due timestamptz)
+returns void
+language plpgsql
+as $$
+declare
+  v_slot int2 := millrace.delayed_slot(p_now, p_due);
+begin
+  if v_slot = p_row.slot then
+    update millrace.delayed d
+       set due_at = p_due,
+           away_due = p_row.away_due,
+           payload_state = p_row.payload_state,
+           payload_blob = p_row.payload_blob
+     where d.slot = p_row.slot
+       and d.job_id = p_row.job_id;
+    return;
+  end if;
+  delete from millrace.delayed d
+   where d.slot = p_row.slot
+     and d.job_id = p_row.job_id;
+  p_row.due_at := p_due;
+  p_row.slot := v_slot;
+  insert into millrace.delayed values (p_row.*);
 end $$;
 
 -- Moves some jobs that are due from delayed to the log. p_first keeps the plan, whichever index it takes, from walking the dead rows of

@@ -10,6 +10,7 @@ declare
   v_left  bigint;
   v_n     bigint;
   v_hooks millrace.hook[];
+  v_away  bigint[];
   v_tenants bigint;
 begin
   perform millrace.check_isolation('purge');
@@ -24,13 +25,16 @@ begin
     delete from millrace.delayed d
      where d.lane >= p_queue.queue_id << 12
        and d.lane < (p_queue.queue_id + 1) << 12
-    returning d.job_id, d.lane, d.order_key, d.unique_name, d.batch_id)
-  select count(*), array_agg(row(g.*)::millrace.hook) filter (where num_nonnulls(g.order_key, g.unique_name, g.batch_id) > 0)
-    into v_n, v_hooks
+    returning d.job_id, d.lane, d.order_key, d.unique_name, d.batch_id, d.away_due)
+  select count(*),
+         array_agg(row(g.job_id, g.lane, g.order_key, g.unique_name, g.batch_id)::millrace.hook) filter (where num_nonnulls(g.order_key, g.unique_name, g.batch_id) > 0),
+         array_agg(g.job_id) filter (where g.away_due is not null)
+    into v_n, v_hooks, v_away
     from gone g;
   if v_hooks is not null then
     perform millrace.jobs_ended(p_now, v_hooks, repeat('p', cardinality(v_hooks)));
   end if;
+  perform millrace.objects_doom_all(p_now, v_away);
   foreach v_lane in array millrace.lanes_of(p_queue, 0) loop
     perform pg_advisory_xact_lock(1297219591, v_lane);
     v_n := v_n + millrace.lane_depth(p_now, v_lane);

@@ -113,6 +113,11 @@ begin
   select c.system_identifier
     from pg_control_system() c
       on conflict on constraint home_pk do update
-     set system_id = excluded.system_id;
+     set system_id = excluded.system_id,
+         blob_home = excluded.blob_home;
+  -- Objects belong to the database that wrote them. What rows of this one name it reads, but does not remove.
+  delete from millrace.blob_object;
+  delete from millrace.blob_doomed;
+  perform setval('millrace.offload_seq', greatest((select max(d.out_no) from millrace.delayed d), (select max(d.out_no) from millrace.dead d), pg_sequence_last_value('millrace.offload_seq'::regclass), 1));
   return v_n;
 end $$;

@@ -89,6 +89,32 @@ const struct call_info call_infos[CALL_KINDS] = {
                            4, false, false},
     [CALL_BRIDGE_FLOOR] = {"mr_bridge_floor", "select millrace.bridge_floor($1, $2, $3, $4)", 4,
                            false, false},
+    [CALL_OFFLOAD_TURN] = {"mr_offload_turn", "select millrace.offload_turn($1, $2::boolean)", 2, false,
+                           false},
+    [CALL_OFFLOAD_TAKE] = {"mr_offload_take",
+                           "select t.no, t.place, t.id, t.part, t.object_name, t.body"
+                           " from millrace.offload_take($1::bigint, $2::int, $3::bigint) t",
+                           3, true, false},
+    [CALL_OFFLOAD_DONE] = {"mr_offload_done", "select millrace.offload_done($1::jsonb)", 1, false,
+                           false},
+    [CALL_OFFLOAD_DUE] = {"mr_offload_due",
+                          "select d.id, d.part, d.object_name, d.size, d.sha256"
+                          " from millrace.offload_due(max_jobs => $1::int,"
+                          " max_bytes => $2::bigint) d",
+                          2, false, false},
+    [CALL_OFFLOAD_RESTORE] = {"mr_offload_restore",
+                              "select r.restored, r.buried from millrace.offload_restore("
+                              "$1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::text[]) r",
+                              5, false, false},
+    [CALL_OFFLOAD_DOOMED] = {"mr_offload_doomed",
+                             "select d.no, d.object_name from millrace.offload_doomed($1::bigint)"
+                             " d",
+                             1, false, false},
+    [CALL_OFFLOAD_REMOVED] = {"mr_offload_removed",
+                              "select millrace.offload_removed($1::bigint[], $2::bigint)", 2, false,
+                              false},
+    [CALL_OFFLOAD_UNKNOWN] = {"mr_offload_unknown", "select millrace.offload_unknown($1::text[])",
+                              1, false, false},
     [CALL_PAYLOAD_POLICY] = {"mr_payload_policy", "select millrace.payload_policy($1, $2)", 2,
                              false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},

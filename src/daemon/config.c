@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "daemon/carrier.h"
 #include "daemon/config_parts.h"
 
 #define FILE_MAX         (1024 * 1024)
@@ -376,6 +377,8 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
     config->log_format = (enum log_format)cfg_getint(cfg, "log");
     config->log_level = (enum log_level)cfg_getint(cfg, "log_level");
     config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);
+    config->blobs_sweep_ms = number_of(cfg, "blobs_sweep", CARRIER_SWEEP_MS);
+    config->blobs_orphan_ms = number_of(cfg, "blobs_orphans", CARRIER_ORPHAN_MS);
     take_sections(config, cfg);
     take_http(config, cfg);
     if (config->broken) {

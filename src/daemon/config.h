@@ -106,6 +106,8 @@ struct config {
     const char *dsn; // NULL: not given
     bool pooler;
     int64_t maintain_ms; // cadence
+    // of the blob store: between two looks for orphans, and how old one must be
+    int64_t blobs_sweep_ms, blobs_orphan_ms;
     enum log_format log_format;
     enum log_level log_level;
     struct config_worker *workers;

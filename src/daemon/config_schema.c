@@ -407,6 +407,8 @@ static cfg_opt_t file_keys[] = {
     CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
     CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),
     DURATION("maintain"),
+    DURATION("blobs_sweep"),
+    DURATION("blobs_orphans"),
     SECTION("worker", worker_keys),
     SECTION("queue", queue_keys),
     SECTION("retry", retry_keys),

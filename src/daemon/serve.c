@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "daemon/bridges.h"
+#include "daemon/carrier.h"
 #include "daemon/crew.h"
 #include "daemon/maintain.h"
 #include "daemon/notify.h"
@@ -37,6 +38,7 @@ struct serve {
     struct crew *crew;
     struct bridges *bridges;
     struct maintain *maintain; // NULL: not a role, or ended
+    struct carrier *carrier;   // NULL: no upkeep, no blob store, or ended
     struct settings *settings; // NULL: nothing to apply, or applied
     struct http *http;         // NULL: not a role, or ended
     struct tally tally;
@@ -335,6 +337,40 @@ static void stop_maintain(struct serve *serve)
     }
 }
 
+// ---- the blob store ----
+
+static void complete_carrier(const struct serve *serve, struct carrier_options *ret)
+{
+    *ret = (struct carrier_options){
+        .dsn = serve->config->dsn,
+        .address = getenv("MILLRACE_BLOBS"),
+        .sweep_ms = serve->config->blobs_sweep_ms,
+        .orphan_ms = serve->config->blobs_orphan_ms,
+    };
+}
+
+// Payloads are carried by whoever does upkeep and has a store.
+static int start_carrier(struct serve *serve, struct mr_error *err)
+{
+    struct carrier_options options;
+
+    complete_carrier(serve, &options);
+    if (!(serve->options->roles & SERVE_MAINTAIN) || str_empty(options.address)) {
+        return 0;
+    }
+    int code = carrier_new(&options, &serve->loop, &serve->carrier, err);
+    serve->parts += code == 0;
+    return code;
+}
+
+static void stop_carrier(struct serve *serve)
+{
+    if (serve->carrier) {
+        carrier_stop(serve->carrier, on_part_ended, serve);
+        serve->carrier = NULL;
+    }
+}
+
 // ---- http ----
 
 static void on_http_connected(void *arg)
@@ -364,6 +400,9 @@ static void on_breakers(void *arg, void (*each)(void *each_arg, const char *work
     const struct serve *serve = arg;
 
     crew_breakers(serve->crew, each, each_arg);
+    if (serve->carrier) {
+        each(each_arg, "blobs", carrier_breaker_open(serve->carrier));
+    }
 }
 
 static int64_t on_reconnects(void *arg)
@@ -466,6 +505,7 @@ static void on_stop(void *arg)
     serve->stopping = true;
     notify_supervisor("STOPPING=1");
     stop_maintain(serve);
+    stop_carrier(serve);
     stop_http(serve);
     if (serve->settings) {
         settings_stop(serve->settings);
@@ -581,6 +621,9 @@ static int start(struct serve *serve, struct mr_error *err)
     }
     if (code == 0) {
         code = start_maintain(serve, err);
+    }
+    if (code == 0) {
+        code = start_carrier(serve, err);
     }
     if (code == 0) {
         code = start_http(serve, err);

@@ -4,6 +4,7 @@
 -- leases go through the table note, by the name of their worker.
 
 create table note (who text, lease text);
+create table carried (way text, place text, id bigint, part text, key text, body bytea);
 
 -- Permutations of a spec share a database: each begins with empty logs, in 2030.
 -- A leaf that nothing was put into is left as it is: there are hundreds, and to truncate all of them takes a second.
@@ -15,7 +16,7 @@ declare
       millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn,
       millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round, millrace.cache_0,
       millrace.cache_1, millrace.cache_pass, millrace.spent_hour, millrace.spent_day, millrace.spent_month, millrace.lock_held,
-      millrace.bridge, millrace.bridge_span}';
+      millrace.bridge, millrace.bridge_span, millrace.blob_object, millrace.blob_doomed, carried}';
   v_used text := (select string_agg(u.leaf::text, ', ')
                     from (select coalesce(i.inhrelid, t)::regclass as leaf
                             from unnest(v_tables) t
@@ -313,4 +314,68 @@ $$;
 
 create function cached(p_at numeric, p_key text) returns jsonb language sql as $$
   select millrace.cache_get_at(at(p_at), p_key)
+$$;
+
+-- Payloads in a blob store, which is the table carried. A job with a state of 600 bytes, due later.
+create function heavy(p_at numeric, p_queue text, p_due numeric) returns boolean language sql as $$
+  select millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, at(p_due), null, null, null, null, null, null, null, null, null, convert_to(repeat('heavy ', 100), 'UTF8'), null, null) > 0
+$$;
+
+-- What is to be carried out or back is read, and told in a call of its own: how many objects nobody needed, or how many jobs were restored.
+create function carry_read(p_at numeric, p_way text) returns bigint language plpgsql as $$
+declare
+  v_n bigint;
+begin
+  delete from carried where way = p_way;
+  if p_way = 'out' then
+    insert into carried select 'out', t.place, t.id, t.part, t.object_name, t.body from millrace.offload_take_at(at(p_at), 0, 100, 1000000) t;
+  else
+    insert into carried select 'back', 'delayed', d.id, d.part, d.object_name, convert_to(repeat('heavy ', 100), 'UTF8') from millrace.offload_due_at(at(p_at), '5 seconds', 100, 1000000) d;
+  end if;
+  get diagnostics v_n = row_count;
+  return v_n;
+end $$;
+
+create function carry_tell(p_at numeric, p_way text) returns bigint language plpgsql as $$
+begin
+  if p_way = 'out' then
+    return (select count(*)
+              from millrace.offload_done_at(at(p_at), (select jsonb_agg(jsonb_build_object('place', c.place, 'id', c.id, 'part', c.part, 'key', c.key, 'sha256', encode(sha256(c.body), 'hex')))
+                                                         from carried c
+                                                        where c.way = 'out')));
+  end if;
+  return (select r.restored
+            from (select array_agg(c.id) as ids, array_agg(c.part) as parts, array_agg(c.key) as keys, array_agg(c.body) as bodies from carried c where c.way = 'back') c
+           cross join lateral millrace.offload_restore_at(at(p_at), c.ids, c.parts, c.keys, c.bodies, null) r);
+end $$;
+
+create function run_one(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.run_now_at(at(p_at), first_of(p_queue)) is not null
+$$;
+
+create function change_one(p_at numeric, p_queue text, p_due numeric) returns boolean language sql as $$
+  select millrace.change_job_at(at(p_at), first_of(p_queue), jsonb_build_object('run_at', at(p_due))) is not null
+$$;
+
+create function purge_all(p_at numeric, p_queue text) returns bigint language sql as $$
+  select millrace.purge_at(at(p_at), q) from millrace.queue q where q.queue_name = p_queue and q.parent_id is null
+$$;
+
+create function replay_one(p_at numeric, p_queue text) returns bigint language sql as $$
+  select millrace.dead_replay(at(p_at), array[first_of(p_queue)])
+$$;
+
+-- Where a job and its payload are, and what is known of objects. One that is away is named by the ledger, and one that is not is not.
+create function whereabouts(p_queue text, out status text, out payload text, out due numeric, out kept bigint, out doomed bigint) language sql as $$
+  select j.status, p.payload, p.due, (select count(*) from millrace.blob_object), (select count(*) from millrace.blob_doomed)
+    from (select j.status, j.id from millrace.jobs j where j.queue = p_queue order by j.id limit 1) j
+   cross join lateral (select case when w.part is null then 'none' when millrace.is_away(w.part) then 'away' when w.part = convert_to(repeat('heavy ', 100), 'UTF8') then 'here' else 'other' end as payload,
+                              case when isfinite(w.due_at) then extract(epoch from w.due_at - at(0))::numeric(9, 1) end as due
+                         from (select d.payload_state as part, d.due_at, 1 as rank from millrace.delayed d where d.job_id = j.id
+                               union all
+                               select d.payload_state, null, 2 from millrace.dead d where d.job_id = j.id
+                               union all
+                               select l.payload_state, null, 3 from millrace.job_rows(j.id) l) w
+                        order by w.rank
+                        limit 1) p
 $$;
