@@ -83,6 +83,7 @@ struct worker_ops {
 struct worker_options {
     const char *dsn;
     bool pooler;
+    const char *redis; // jobs come by way of this Redis; NULL: from PostgreSQL
     const char *queue;
     const char *name;
     int batch;
