@@ -9,7 +9,8 @@ select q.queue_name as queue, q.paused_at is not null as paused, q.created_at,
                           'max_blob', q.blob_bytes, 'warn_depth', q.warn_depth, 'critical_depth', q.critical_depth,
                           'durability', q.durability, 'depth_limit', q.depth_limit, 'overflow', q.overflow_queue,
                           'concurrency', q.concurrency_limit, 'rate', q.rate_limit, 'concurrency_per_key', q.key_limit,
-                          'rate_per_tenant', q.tenant_rate, 'ordered', q.ordered, 'on_failure', q.on_failure, 'fair', q.fair) as settings
+                          'rate_per_tenant', q.tenant_rate, 'ordered', q.ordered, 'on_failure', q.on_failure, 'fair', q.fair,
+                          'transport', q.transport) as settings
   from millrace.queue q
  where q.parent_id is null;
 comment on view millrace.queues is 'the queues and their settings';

@@ -89,6 +89,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                            4, false, false},
     [CALL_BRIDGE_FLOOR] = {"mr_bridge_floor", "select millrace.bridge_floor($1, $2, $3, $4)", 4,
                            false, false},
+    [CALL_TRANSPORT] = {"mr_transport", "select millrace.transport($1)", 1, false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
     [CALL_OUTCOME] = {"mr_outcome",

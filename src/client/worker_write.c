@@ -370,6 +370,9 @@ void worker_sweep(struct worker *worker)
             if (next) {
                 next->prev = lease->prev;
             }
+            if (worker->ops.over) {
+                worker->ops.over(worker->arg, lease);
+            }
             lease_free(lease);
         }
     }

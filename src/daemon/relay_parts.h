@@ -42,7 +42,7 @@ struct parcel {
     enum parcel_status status;
     char entry[DELIVERY_ENTRY_SIZE]; // empty: not known
     size_t bytes;
-    int64_t scan; // the number of the last one that saw it, or that was under way when it was sent
+    int64_t scan; // the number of the last one that saw it, or that had begun when it was sent
     struct parcel *next_in_bucket;
     struct parcel *next, *prev; // all of them
 };
@@ -84,10 +84,9 @@ struct relay {
     // outcomes
     bool reading;
     char after[DELIVERY_ENTRY_SIZE];
-    bool taking;              // outcomes of a relay that is gone are being written
-    struct estate *estate;    // these
+    struct estate *estate; // outcomes of a relay that is gone, which are being written; NULL
     // the scan
-    int64_t scan;             // its number
+    int64_t scan; // its number
     bool scanning, scan_due;
     char scan_from[DELIVERY_ENTRY_SIZE + 1];
     char scan_until[DELIVERY_ENTRY_SIZE]; // outcomes to be heard before it counts; empty: none

@@ -252,7 +252,7 @@ static bool send_one(struct parcel *parcel)
     free(sizes);
     if (code == 0) {
         parcel->entry[0] = '\0';
-        parcel->scan = relay->scan + 1; // one that is under way may have passed its place
+        parcel->scan = relay->scan; // one that is under way may have passed its place
         set_status(parcel, PARCEL_SENDING);
     }
     return code == 0;
