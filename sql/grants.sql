@@ -13,7 +13,7 @@ begin
   for v_grant in
     select g.role_name, f.oid::regprocedure as signature
       from (values
-        ('millrace_reader',   'depth'), ('millrace_reader', 'stats'), ('millrace_reader', 'tenant_stats'), ('millrace_reader', 'health'), ('millrace_reader', 'doctor'),
+        ('millrace_reader',   'depth'), ('millrace_reader', 'transport'), ('millrace_reader', 'stats'), ('millrace_reader', 'tenant_stats'), ('millrace_reader', 'health'), ('millrace_reader', 'doctor'),
         ('millrace_reader',   'job'), ('millrace_reader', 'outcome'), ('millrace_reader', 'job_by_ref'), ('millrace_reader', 'cron_next'),
         ('millrace_reader',   'cron_times'), ('millrace_reader', 'schedule_story'),
         ('millrace_reader',   'batch'),

@@ -555,11 +555,12 @@ typedef struct mr_worker_options {
     int64_t health_ms;   // healthy: an answer of the database is younger than this; 0: 15 s
     int without_state;   // not 0: do not fetch `state`
     int until_empty;     // not 0: mr_worker_run() returns when nothing is left to do
+    const char *redis;   // take jobs from this Redis, where a relay puts them; NULL: from dsn
 } mr_worker_options;
 
 #define MR_WORKER_OPTIONS_INIT                                              \
     {                                                                       \
-        sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 typedef struct mr_worker_counts {

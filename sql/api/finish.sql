@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Finishes many jobs of a lease with mixed outcomes in one call: an array of objects with id and outcome, which is completed (result),
--- failed (error, retry_in, retry, state), released, requeued (changes, state, blob, clear), or snoozed (delay and the same); state and blob as base64 text.
+-- failed (error, retry_in, retry, state), released, lost (its worker is gone: as if its lease had expired), requeued (changes, state, blob, clear), or snoozed (delay and the same); state and blob as base64 text.
 -- Returns how many. All or none. Errors: 22023, MR001, MR003.
 create or replace function millrace.finish(lease text,
   outcomes jsonb)

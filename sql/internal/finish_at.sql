@@ -31,7 +31,7 @@ begin
             or case when jsonb_typeof(e.value) = 'object' then e.value - c_keys <> '{}' end
             or e.value ->> 'id' is null
             or e.value ->> 'outcome' is null
-            or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued', 'snoozed')
+            or e.value ->> 'outcome' not in ('completed', 'failed', 'released', 'requeued', 'snoozed', 'lost')
             or jsonb_typeof(e.value -> 'clear') <> 'array'
             or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
             or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
@@ -44,7 +44,7 @@ begin
                                           else (select ', key ' || quote_literal(min(o))
                                                   from jsonb_object_keys(v_one.entry) o
                                                  where o <> all (c_keys)) end),
-        'Each entry has id and outcome (completed, failed, released, requeued, snoozed), and where it applies result, error, retry_in, retry, changes, state, blob, clear; snoozed needs delay, and nothing else has one.');
+        'Each entry has id and outcome (completed, failed, released, requeued, snoozed, lost), and where it applies result, error, retry_in, retry, changes, state, blob, clear; snoozed needs delay, and nothing else has one.');
     end if;
     perform millrace.check_base64('state', e ->> 'state'), millrace.check_base64('blob', e ->> 'blob')
        from jsonb_array_elements(p_outcomes) e
@@ -104,6 +104,10 @@ begin
         when 'released' then
           perform millrace.job_append(p_now, v_one.held);
           v_mark := 'r';
+        when 'lost' then
+          v_mark := millrace.job_rescue(p_now, v_one.held, v_claim.holder,
+                                        v_claim.done_n + v_claim.failed_n > 0 or millrace.fleet_healthy(v_claim),
+                                        (select q.poison_limit from millrace.queue q where q.queue_id = v_claim.lane >> 12));
         when 'requeued', 'snoozed' then
           perform millrace.check_changes(v_one.changes, v_one.clear);
           perform millrace.job_requeue(p_now, v_one.held, v_one.changes, v_one.state, v_one.blob, v_one.clear);

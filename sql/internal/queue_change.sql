@@ -73,6 +73,7 @@ begin
      and w.queue_id = q.queue_id
      and q.parts_seen < w.parts;
   perform millrace.check_limits(v_queue.queue_id);
+  perform millrace.check_transport(v_queue.queue_id);
   if p_settings ->> 'fair' is not null then
     perform millrace.fair_begin(v_queue.queue_id);
   end if;
@@ -109,6 +110,18 @@ begin
   elsif v_queue.tenant_rate is not null then
     perform millrace.refuse('setting rate_per_tenant and ordered exclude each other',
       'Set one of them to null or false, or give the jobs two queues.');
+  end if;
+end $$;
+
+-- Workers that take jobs from a stream keep no order (22023).
+create or replace function millrace.check_transport(p_queue_id int)
+returns void
+language plpgsql
+as $$
+begin
+  if exists (select from millrace.queue q where q.queue_id = p_queue_id and q.ordered and q.transport = 'redis') then
+    perform millrace.refuse('setting transport redis and ordered exclude each other',
+      'Workers take jobs from the stream side by side. Leave transport direct, or give the jobs that need no order a queue of their own.');
   end if;
 end $$;
 

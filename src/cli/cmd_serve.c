@@ -17,7 +17,8 @@ static int print_help(const struct option_row *rows)
     puts(
         "usage: millrace serve [-c FILE] [OPTION...]\n"
         "\n"
-        "The daemon: runs the workers and bridges of a configuration file, upkeep, and the HTTP API.\n");
+        "The daemon: runs the workers, bridges and relays of a configuration file, upkeep, and the\n"
+        "HTTP API.\n");
     options_help(rows, stdout);
     puts("\nSIGTERM or SIGINT ends it gracefully, the second one at once; SIGHUP reads the file\n"
          "again. Exit status: 0 done, 1 failed, 2 wrong usage. See millrace-serve(1),\n"
@@ -38,7 +39,7 @@ static int check_usage(struct serve_options *options, const char *roles, int arg
         options->config_path = getenv("MILLRACE_CONFIG");
     }
     int code = serve_parse_roles(roles, &options->roles, err);
-    if (code == 0 && !options->config_path && (options->roles & (SERVE_WORK | SERVE_BRIDGE))) {
+    if (code == 0 && !options->config_path && (options->roles & (SERVE_WORK | SERVE_BRIDGE | SERVE_RELAY))) {
         mr_error_set(err, MR_EUSAGE, "no configuration file");
         mr_error_hint(err, "Give one with -c FILE or MILLRACE_CONFIG; upkeep alone needs none: "
                            "--roles maintain.");
@@ -54,9 +55,11 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
     if (serve_load(options, &config, err)) {
         return command_fail(err);
     }
-    printf("%s: good: %zu workers, %zu queues, %zu retry policies, %zu schedules, %zu bridges\n",
+    printf("%s: good: %zu workers, %zu queues, %zu retry policies, %zu schedules, %zu bridges, "
+           "%zu relays\n",
            options->config_path ? options->config_path : "no file", config->worker_count,
-           config->queue_count, config->retry_count, config->schedule_count, config->bridge_count);
+           config->queue_count, config->retry_count, config->schedule_count, config->bridge_count,
+           config->relay_count);
     config_free(config);
     return command_finish(EXIT_DONE);
 }

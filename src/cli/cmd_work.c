@@ -14,6 +14,7 @@
 #include "daemon/config.h"
 #include "daemon/signals.h"
 #include "daemon/station.h"
+#include "store/redis_link.h"
 
 enum { HANDLER_KINDS = HANDLER_PLUGIN + 1 };
 
@@ -119,6 +120,26 @@ static int check_database(const struct config_worker *worker, struct mr_error *e
     return code ? code : call_exec(&call, conn_pg(conn), &result, err);
 }
 
+// The same of Redis, where the jobs come from.
+static int check_redis(const struct config_worker *worker, struct mr_error *err)
+{
+    static const int64_t patience_ms = 5000;
+    struct redis_link *link = NULL;
+    struct redis_url url;
+    int code = redis_url_parse(worker->redis, &url, err);
+
+    if (code == 0) {
+        code = redis_link_open(&url, worker->name, patience_ms, &link, err);
+    }
+    redis_link_free(link);
+    return code;
+}
+
+static int check_source(const struct config_worker *worker, struct mr_error *err)
+{
+    return worker->redis ? check_redis(worker, err) : check_database(worker, err);
+}
+
 // ---- while it runs ----
 
 static void on_stop(void *arg)
@@ -189,7 +210,7 @@ static int work_run(struct work *work)
     int64_t began_ms = clock_ms();
     struct mr_error err;
 
-    if (config_setup_log(NULL, &err) || check_database(&work->worker, &err) || run(work, &err)) {
+    if (config_setup_log(NULL, &err) || check_source(&work->worker, &err) || run(work, &err)) {
         return command_fail(&err);
     }
     if (work->json) {
@@ -214,6 +235,8 @@ int cmd_work(int argc, char **argv)
         {"plugin", OPTION_STRING, &work.targets[HANDLER_PLUGIN], "FILE",
          "a shared object, FILE[:FUNCTION]"},
         {"dsn", OPTION_STRING, &worker->dsn, "DSN", "the database; see millrace(1)"},
+        {"via", OPTION_STRING, &worker->redis, "REDIS",
+         "take jobs from this Redis, where a relay puts them"},
         {"pooler", OPTION_FLAG, &worker->pooler, NULL,
          "behind PgBouncer: no named statements, no LISTEN"},
         {"name", OPTION_STRING, &worker->name, "NAME", "the worker's name (QUEUE)"},

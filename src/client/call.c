@@ -117,6 +117,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                               1, false, false},
     [CALL_PAYLOAD_POLICY] = {"mr_payload_policy", "select millrace.payload_policy($1, $2)", 2,
                              false, false},
+    [CALL_TRANSPORT] = {"mr_transport", "select millrace.transport($1)", 1, false, false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
     [CALL_OUTCOME] = {"mr_outcome",

@@ -60,7 +60,18 @@ void entry_list_done(struct entry_list *list)
     }
 }
 
-struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms)
+bool entry_list_plain(const struct entry_list *list)
+{
+    for (const struct entry *entry = list->first; entry; entry = entry->next) {
+        if (entry->outcome.kind != OUTCOME_COMPLETED || entry->outcome.members.len > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms,
+                        struct delivery *delivery)
 {
     int count = (int)mr_batch_count(batch);
     struct lease *lease = calloc(1, sizeof(*lease));
@@ -70,10 +81,12 @@ struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms)
         free(lease);
         free(helds);
         mr_batch_free(batch);
+        delivery_free(delivery);
         return NULL;
     }
     *lease = (struct lease){
         .batch = batch,
+        .delivery = delivery,
         .text = mr_batch_lease(batch),
         .helds = helds,
         .count = count,
@@ -96,6 +109,7 @@ void lease_free(struct lease *lease)
     entry_list_done(&lease->sent);
     entry_list_done(&lease->unclear);
     mr_batch_free(lease->batch);
+    delivery_free(lease->delivery);
     free(lease->helds);
     free(lease);
 }

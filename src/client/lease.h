@@ -32,10 +32,17 @@ void entry_list_add(struct entry_list *list, struct entry *entry);
 void entry_list_append(struct entry_list *list, struct entry_list *from);
 struct entry *entry_list_pop(struct entry_list *list); // NULL when empty
 void entry_list_done(struct entry_list *list);
+// All completed, with nothing to say.
+bool entry_list_plain(const struct entry_list *list);
 void entry_free(struct entry *entry);
+
+// What a transport knows of the jobs of a lease beside them; NULL: nothing.
+struct delivery;
+void delivery_free(struct delivery *delivery); // NULL is fine
 
 struct lease {
     mr_batch *batch;
+    struct delivery *delivery;
     const char *text;       // borrowed from the batch
     struct held_job *helds; // one for each job
     int count;
@@ -57,8 +64,9 @@ struct lease {
     struct lease *next, *prev;
 };
 
-// Takes over the batch, also on failure (NULL: out of memory).
-struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms);
+// Takes over batch and delivery, also on failure (NULL: out of memory).
+struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms,
+                        struct delivery *delivery);
 void lease_free(struct lease *lease);
 
 // Nothing runs and nothing is to be written.

@@ -106,6 +106,7 @@ static bool takes_state(const struct outcome *outcome)
     case OUTCOME_REQUEUED: return true;
     case OUTCOME_COMPLETED:
     case OUTCOME_RELEASED:
+    case OUTCOME_LOST:
     case OUTCOME_ELSEWHERE: return false;
     }
     return false;

@@ -408,6 +408,7 @@ static int make_worker(mr_worker *worker, mr_error *err)
     struct worker_options inner = {
         .dsn = options->dsn,
         .pooler = options->pooler != 0,
+        .redis = options->redis,
         .queue = options->queue ? options->queue : "default",
         .name = options->name ? options->name : name,
         .batch = options->batch,

@@ -12,7 +12,8 @@
 static const char *const words[] = {
     [OUTCOME_COMPLETED] = "completed", [OUTCOME_FAILED] = "failed",
     [OUTCOME_SNOOZED] = "snoozed",     [OUTCOME_REQUEUED] = "requeued",
-    [OUTCOME_RELEASED] = "released",   [OUTCOME_ELSEWHERE] = "elsewhere",
+    [OUTCOME_RELEASED] = "released",   [OUTCOME_LOST] = "lost",
+    [OUTCOME_ELSEWHERE] = "elsewhere",
 };
 
 void outcome_init(struct outcome *outcome)

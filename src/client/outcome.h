@@ -19,6 +19,7 @@ enum outcome_kind {
     OUTCOME_SNOOZED,
     OUTCOME_REQUEUED,
     OUTCOME_RELEASED,  // given back, the attempt not counted
+    OUTCOME_LOST,      // its worker is gone; for a relay, which hears of it
     OUTCOME_ELSEWHERE, // already written, by the handler in a transaction of its own
 };
 

@@ -12,8 +12,6 @@
 #include "client/batch.h"
 #include "client/worker_parts.h"
 
-// A registration holds for five seconds: renewed a second before.
-#define REGISTERED_MS 4000
 // After the grace period outcomes have this long to be written.
 #define LAST_WRITES_MS 5000
 // How long free slots may wait for more of them.
@@ -43,7 +41,7 @@ int64_t worker_pause(int64_t *pause_ms)
     return now_ms;
 }
 
-static void fail(struct worker *worker, const struct mr_error *err)
+void worker_fail(struct worker *worker, const struct mr_error *err)
 {
     if (worker->err.code == 0) {
         worker->err = *err;
@@ -54,96 +52,26 @@ static void fail(struct worker *worker, const struct mr_error *err)
 
 // ---- waiting for a wake-up ----
 
-static void registered(void *arg, PGresult *result, const struct mr_error *err);
-
-static void send_registration(struct worker *worker)
+void worker_notified(struct worker *worker)
 {
-    AUTO_CALL call;
-
-    call_init(&call, CALL_WAIT_CHANNEL);
-    call_text(&call, worker->queue);
-    call_text(&call, worker->name);
-    worker->registering = wire_send(worker->wire, &call, registered, worker, NULL) == 0;
+    worker->claim_at_ms = clock_ms() + worker->options.batch_wait_ms;
 }
 
-static void listening(void *arg, PGresult *result, const struct mr_error *err)
+void worker_look(struct worker *worker)
 {
-    struct worker *worker = arg;
-
-    (void)result;
-    if (err && err->code != MR_ECONNECT) {
-        worker->cannot_wait = true;
-    }
-}
-
-// The first answer names the channel: listen to it, register again, and then look once more.
-static void listen_to(struct worker *worker, const char *channel)
-{
-    size_t size = strlen(channel) + 1;
-
-    if (size > sizeof(worker->channel)) {
-        worker->cannot_wait = true;
-        return;
-    }
-    memcpy(worker->channel, channel, size);
-    AUTO_CALL call;
-    call_init(&call, CALL_LISTEN);
-    call_text(&call, channel);
-    if (wire_send(worker->wire, &call, listening, worker, NULL) == 0) {
-        send_registration(worker);
-    }
-}
-
-static void registered(void *arg, PGresult *result, const struct mr_error *err)
-{
-    struct worker *worker = arg;
-
-    worker->registering = false;
-    if (err) {
-        worker->cannot_wait = worker->cannot_wait || err->code != MR_ECONNECT;
-        return;
-    }
-    if (worker->options.pooler) {
-        return;
-    }
-    if (!str_equal(worker->channel, PQgetvalue(result, 0, 0))) {
-        listen_to(worker, PQgetvalue(result, 0, 0));
-        return;
-    }
-    worker->registered_at_ms = clock_ms();
-    worker->claim_at_ms = 0; // what came before the registration woke nobody
-}
-
-static void notified(void *arg, const char *channel)
-{
-    struct worker *worker = arg;
-
-    if (str_equal(channel, worker->channel)) {
-        worker->registered_at_ms = 0;
-        worker->claim_at_ms = clock_ms() + worker->options.batch_wait_ms;
-    }
+    worker->claim_at_ms = 0;
 }
 
 // Nothing is to be done: when to look again.
 static void wait_for_jobs(struct worker *worker)
 {
-    int64_t now_ms = clock_ms();
-    bool waits = !worker->options.pooler && !worker->cannot_wait;
-
-    worker->claim_at_ms = now_ms + (waits ? WORKER_IDLE_MS : worker->options.poll_ms);
-    if (waits && !worker->registering &&
-        (worker->registered_at_ms == 0 || now_ms - worker->registered_at_ms >= REGISTERED_MS)) {
-        worker->registered_at_ms = 0;
-        send_registration(worker);
-    }
+    worker->claim_at_ms = worker->transport->ops->wait(worker->transport, clock_ms());
 }
 
 // A limit of the queue left nothing. Whoever ends a job claims again at once, so this is for what
 // others leave: it looks at longer and longer intervals, or when the rate allows it again.
-static void wait_for_limit(struct worker *worker, const struct batch_limit *limit)
+static void wait_for_limit(struct worker *worker, int64_t wait_ms)
 {
-    int64_t wait_ms = limit->wait_ms;
-
     if (wait_ms == 0) {
         wait_ms = worker->held_back_ms ? worker->held_back_ms : worker->options.poll_ms;
         worker->held_back_ms = wait_ms * 2;
@@ -210,19 +138,12 @@ static void start_jobs(struct worker *worker, struct lease *lease)
     free(helds);
 }
 
-// Takes over the result.
-static void take_jobs(struct worker *worker, PGresult *result)
+void worker_take(struct worker *worker, mr_batch *batch, int64_t lease_ms,
+                 struct delivery *delivery)
 {
-    struct mr_error err;
-    mr_batch *batch = NULL;
-
-    if (batch_take(result, worker->queue, &batch, &err)) {
-        fail(worker, &err);
-        return;
-    }
-    int64_t length_ms = batch_lease_ms(batch);
     struct lease *lease =
-        lease_new(batch, length_ms > LEASE_MIN_MS ? length_ms : LEASE_MIN_MS, clock_ms());
+        lease_new(batch, lease_ms > LEASE_MIN_MS ? lease_ms : LEASE_MIN_MS, clock_ms(), delivery);
+
     if (!lease) { // its jobs come back when it expires
         worker->claim_at_ms = clock_ms() + worker_pause(&worker->claim_pause_ms);
         return;
@@ -249,11 +170,11 @@ static void claim_failed(struct worker *worker, const struct mr_error *err)
         // a standby: the primary may be at another address of the dsn by now
         if (err->code == MR_EREADONLY) {
             worker_tell(worker, WORKER_REFUSED, NULL, err);
-            wire_reset(worker->wire);
+            worker->transport->ops->reset(worker->transport);
         } else if (err->code == MR_EDATABASE || err->code == MR_ENOMEM) {
             worker_tell(worker, WORKER_REFUSED, NULL, err);
         } else {
-            fail(worker, err);
+            worker_fail(worker, err);
         }
         return;
     }
@@ -268,10 +189,10 @@ static int pop_asked(struct worker *worker)
     return asked;
 }
 
-static void claimed(void *arg, PGresult *result, const struct mr_error *err)
+void worker_claimed(struct worker *worker, const struct claim_answer *answer,
+                    const struct mr_error *err)
 {
-    struct worker *worker = arg;
-    int asked = pop_asked(worker), count = result ? (int)batch_rows(result) : 0;
+    int asked = pop_asked(worker);
 
     if (err) {
         worker->flowing = false;
@@ -279,16 +200,15 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     worker->claim_pause_ms = 0;
-    worker->flowing = count == asked;
-    struct batch_limit limit = batch_limit(result);
-    worker->limited = limit.name && str_equal(limit.name, "concurrency");
+    worker->flowing = answer->count == asked;
+    worker->limited = answer->limited;
     worker->held_back = false;
-    if (count == 0 && limit.name) {
-        wait_for_limit(worker, &limit);
+    if (answer->count == 0 && answer->held_back) {
+        wait_for_limit(worker, answer->wait_ms);
         return;
     }
     worker->held_back_ms = 0;
-    if (count == 0) {
+    if (answer->count == 0) {
         if (worker->options.until_empty && !worker->leases && !worker->claiming) {
             worker_stop(worker);
         } else {
@@ -297,23 +217,14 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     // a claim that was not full may wait for more to come together
-    worker->claim_at_ms = count < worker->options.batch && worker->options.batch_wait_ms > 0
+    worker->claim_at_ms = answer->count < worker->options.batch && worker->options.batch_wait_ms > 0
                               ? clock_ms() + worker->options.batch_wait_ms
                               : 0;
-    take_jobs(worker, wire_take_result(worker->wire));
 }
 
 static void send_claim(struct worker *worker, int max_jobs)
 {
-    AUTO_CALL call;
-
-    call_init(&call, CALL_CLAIM);
-    call_text(&call, worker->queue);
-    call_text(&call, worker->name);
-    call_number(&call, max_jobs);
-    call_ms(&call, worker->options.lease_ms);
-    call_bool(&call, !worker->options.without_state);
-    if (wire_send(worker->wire, &call, claimed, worker, NULL) == 0) {
+    if (worker->transport->ops->claim(worker->transport, max_jobs)) {
         worker->asked[worker->claiming++] = max_jobs;
     }
 }
@@ -332,7 +243,7 @@ static bool is_stuck(const struct worker *worker)
 static bool may_claim(const struct worker *worker)
 {
     return !worker->stopping && worker->claiming < (worker->flowing ? WORKER_CLAIMS_MAX : 1) &&
-           !worker->registering && wire_connected(worker->wire) && !is_stuck(worker);
+           worker->transport->ops->can_claim(worker->transport) && !is_stuck(worker);
 }
 
 // Jobs that are on their way, perhaps.
@@ -381,41 +292,53 @@ static void claim(struct worker *worker, int64_t now_ms)
     }
 }
 
+static bool is_connected(const struct worker *worker)
+{
+    return worker->transport->ops->connected(worker->transport);
+}
+
+// When it has been silent for so long that it says something.
+static int64_t ping_at(const struct worker *worker)
+{
+    return worker->transport->ops->answered_at(worker->transport) + worker->options.health_ms / 3;
+}
+
+static bool is_quiet(const struct worker *worker)
+{
+    return worker->transport->ops->pending(worker->transport) == 0 && !worker->stopping;
+}
+
 // A worker whose handler is full says nothing for long; it is to be known that it lives.
 static void ping(struct worker *worker, int64_t now_ms)
 {
-    if (wire_connected(worker->wire) && wire_pending(worker->wire) == 0 && !worker->stopping &&
-        now_ms - wire_answered_at(worker->wire) >= worker->options.health_ms / 3) {
-        send_registration(worker);
+    if (is_quiet(worker) && now_ms >= ping_at(worker)) {
+        worker->transport->ops->ping(worker->transport);
     }
 }
 
 // ---- the whole ----
 
-static void wire_event(void *arg, enum wire_event event, const struct mr_error *err)
+void worker_is_connected(struct worker *worker)
 {
-    struct worker *worker = arg;
-
-    switch (event) {
-    case WIRE_CONNECTED:
-        if (worker->claim_pause_ms == 0) {
-            worker->claim_at_ms = 0;
-        }
-        // answered before any claim is: no outcome is written without knowing it
-        worker->policy_asked_ms = 0;
-        worker_ask_policy(worker, clock_ms());
-        worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
-        return;
-    case WIRE_LOST:
-        worker->channel[0] = '\0';
-        worker->registered_at_ms = 0;
-        worker->cannot_wait = false; // the next may be another server
-        worker->cannot_report = false;
-        worker_count(&worker->counts.reconnects, 1);
-        worker_tell(worker, WORKER_DISCONNECTED, NULL, err);
-        return;
-    case WIRE_REFUSED: worker_tell(worker, WORKER_UNREACHABLE, NULL, err); return;
+    if (worker->claim_pause_ms == 0) {
+        worker->claim_at_ms = 0;
     }
+    // answered before any claim is: no outcome is written without knowing it
+    worker->policy_asked_ms = 0;
+    worker_ask_policy(worker, clock_ms());
+    worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
+}
+
+void worker_is_lost(struct worker *worker, const struct mr_error *err)
+{
+    worker->cannot_report = false; // the next may be another server
+    worker_count(&worker->counts.reconnects, 1);
+    worker_tell(worker, WORKER_DISCONNECTED, NULL, err);
+}
+
+void worker_is_refused(struct worker *worker, const struct mr_error *err)
+{
+    worker_tell(worker, WORKER_UNREACHABLE, NULL, err);
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)
@@ -433,10 +356,10 @@ static void set_timer(struct worker *worker)
 {
     int64_t at_ms = 0;
 
-    if (wire_connected(worker->wire)) {
+    if (is_connected(worker)) {
         at_ms = worker_write_at(worker);
-        if (wire_pending(worker->wire) == 0 && !worker->stopping) {
-            at_ms = earlier(at_ms, wire_answered_at(worker->wire) + worker->options.health_ms / 3);
+        if (is_quiet(worker)) {
+            at_ms = earlier(at_ms, ping_at(worker));
         }
         if (may_claim(worker) && !worker->full) {
             int64_t gathered_ms = worker->room_since_ms ? worker->room_since_ms + GATHER_MS : 0;
@@ -447,14 +370,14 @@ static void set_timer(struct worker *worker)
     if (worker->stopping && !is_late(worker)) {
         at_ms = earlier(at_ms, worker->stop_at_ms + (worker->let_go ? LAST_WRITES_MS : 0));
     }
-    wire_set_timer(worker->wire, at_ms);
+    worker->transport->ops->set_timer(worker->transport, at_ms);
 }
 
 // Sends what is due. True when something was sent.
 static bool work(struct worker *worker)
 {
     int64_t now_ms = clock_ms();
-    int pending = wire_pending(worker->wire);
+    int pending = worker->transport->ops->pending(worker->transport);
 
     bool idle = !worker->leases;
     worker_sweep(worker);
@@ -467,7 +390,7 @@ static bool work(struct worker *worker)
             worker_release(worker, lease);
         }
     }
-    if (wire_connected(worker->wire)) {
+    if (is_connected(worker)) {
         if (worker_write(worker, now_ms) && worker->held_back) {
             worker->claim_at_ms = 0; // what has ended has left room
         }
@@ -475,7 +398,7 @@ static bool work(struct worker *worker)
         ping(worker, now_ms);
     }
     set_timer(worker);
-    return wire_pending(worker->wire) > pending;
+    return worker->transport->ops->pending(worker->transport) > pending;
 }
 
 void worker_advance(struct worker *worker)
@@ -486,19 +409,19 @@ void worker_advance(struct worker *worker)
     worker->advancing = true;
     worker->woken = false;
     do {
-        wire_advance(worker->wire);
+        worker->transport->ops->advance(worker->transport);
     } while (work(worker));
     worker->advancing = false;
 }
 
 int worker_fd(const struct worker *worker)
 {
-    return wire_fd(worker->wire);
+    return worker->transport->ops->fd(worker->transport);
 }
 
 void worker_wake(struct worker *worker)
 {
-    wire_wake(worker->wire);
+    worker->transport->ops->wake(worker->transport);
 }
 
 void worker_stop(struct worker *worker)
@@ -546,8 +469,9 @@ int worker_result(const struct worker *worker, struct mr_error *err)
 
 bool worker_healthy(const struct worker *worker)
 {
-    return worker->err.code == 0 && !worker->stopping && wire_connected(worker->wire) &&
-           clock_ms() - wire_answered_at(worker->wire) < worker->options.health_ms;
+    return worker->err.code == 0 && !worker->stopping && is_connected(worker) &&
+           clock_ms() - worker->transport->ops->answered_at(worker->transport) <
+               worker->options.health_ms;
 }
 
 void worker_counts(const struct worker *worker, mr_worker_counts *ret)
@@ -605,9 +529,9 @@ int worker_new(const struct worker_options *options, const struct worker_ops *op
     worker->options = *options;
     worker->ops = *ops;
     worker->arg = arg;
-    struct wire_options wire_options = {options->dsn, "millrace worker", options->pooler};
-    struct wire_hooks hooks = {.event = wire_event, .notify = notified, .arg = worker};
-    if ((code = wire_new(&wire_options, &hooks, &worker->wire, err))) {
+    code = (options->redis ? transport_redis_new : transport_pg_new)(worker, options,
+                                                                     &worker->transport, err);
+    if (code) {
         worker_free(worker);
         return code;
     }
@@ -620,7 +544,9 @@ void worker_free(struct worker *worker)
     if (!worker) {
         return;
     }
-    wire_free(worker->wire);
+    if (worker->transport) {
+        worker->transport->ops->free(worker->transport);
+    }
     for (struct lease *lease = worker->leases, *next; lease; lease = next) {
         next = lease->next;
         lease_free(lease);

@@ -30,6 +30,7 @@
 #include "client/outcome.h"
 
 struct worker;
+struct lease;
 
 #define WORKER_FLUSH_MS  200
 #define WORKER_IDLE_MS   1000
@@ -76,6 +77,9 @@ struct worker_ops {
     // that was stopped and with its own outcome for one that ended by itself. `drop` may come
     // meanwhile. May be NULL.
     void (*cancel)(void *arg, struct held_job *job);
+    // Nothing of the lease is left, all of its outcomes were written or given up. It is freed right
+    // afterwards. May be NULL.
+    void (*over)(void *arg, const struct lease *lease);
     // For logs and counters; may be NULL. `job` is NULL where the event is about no single job.
     void (*event)(void *arg, enum worker_event event, const struct held_job *job,
                   const struct mr_error *err);
@@ -84,6 +88,7 @@ struct worker_ops {
 struct worker_options {
     const char *dsn;
     bool pooler;
+    const char *redis; // jobs come by way of this Redis; NULL: from PostgreSQL
     const char *queue;
     const char *name;
     int batch;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //
 // What the files of the worker share: worker.c claims and decides, worker_write.c writes outcomes
-// and heartbeats, worker_report.c sends reports of progress. Nobody else includes this.
+// and heartbeats, worker_report.c sends reports of progress; each through the worker's transport.
+// Nobody else includes this.
 
 #ifndef MILLRACE_CLIENT_WORKER_PARTS_H
 #define MILLRACE_CLIENT_WORKER_PARTS_H
@@ -12,7 +13,7 @@
 
 #include "client/lease.h"
 #include "client/parcel.h"
-#include "client/wire.h"
+#include "client/transport.h"
 #include "client/worker.h"
 
 // Pauses after a refused request, doubling.
@@ -23,15 +24,12 @@
 // answer of the last one travels.
 enum { WORKER_CLAIMS_MAX = 2 };
 
-// The longest name of a channel, with its zero byte.
-#define WORKER_CHANNEL_SIZE 64
-
 struct worker {
     struct worker_options options;
     char *queue, *name;
     struct worker_ops ops;
     void *arg;
-    struct wire *wire;
+    struct transport *transport;
     struct lease *leases;
     mr_worker_counts counts; // changed with worker_count(): any thread may read them
     bool advancing, woken;
@@ -47,12 +45,6 @@ struct worker {
     int64_t held_back_ms;  // how long it waits then; 0: not yet
     bool full;             // the handler had no room when it was asked last
     int64_t room_since_ms; // it has some, but little; 0
-
-    // waiting for a wake-up
-    bool registering; // a request is under way
-    char channel[WORKER_CHANNEL_SIZE];
-    int64_t registered_at_ms; // 0: not
-    bool cannot_wait;         // the server refused: polling
 
     // reports of progress
     pthread_mutex_t reports_lock;
@@ -77,6 +69,9 @@ void worker_count(int64_t *counter, int64_t by);
 
 // The next pause after a failure: *pause_ms grows.
 int64_t worker_pause(int64_t *pause_ms);
+
+// It cannot go on.
+void worker_fail(struct worker *worker, const struct mr_error *err);
 
 // Sends the outcomes and heartbeats that are due. True when outcomes went out.
 bool worker_write(struct worker *worker, int64_t now_ms);

@@ -123,13 +123,10 @@ static bool is_final(const struct mr_error *err)
     return true;
 }
 
-static void reported(void *arg, PGresult *result, const struct mr_error *err)
+void worker_unreported(struct worker *worker, const struct mr_error *err)
 {
-    struct worker *worker = arg;
-
-    (void)result;
     // a lost lease is a heartbeat's matter, and a job may end elsewhere
-    if (!err || err->code == MR_ECONNECT || err->code == MR_ELEASE || err->code == MR_EUNKNOWN) {
+    if (err->code == MR_ECONNECT || err->code == MR_ELEASE || err->code == MR_EUNKNOWN) {
         return;
     }
     if (!worker->cannot_report) {
@@ -146,14 +143,8 @@ static bool is_wanted(const struct worker *worker, const struct report *report)
 
 static void send_report(struct worker *worker, struct report *report, int64_t now_ms)
 {
-    AUTO_CALL call;
-
-    call_init(&call, CALL_PROGRESS);
-    call_text(&call, report->held->lease->text);
-    call_number(&call, report->held->job->id);
-    call_real(&call, report->percent);
-    call_text(&call, report->has_note ? report->note : NULL);
-    wire_send(worker->wire, &call, reported, worker, NULL); // without memory, it is left out
+    worker->transport->ops->report(worker->transport, report->held, report->percent,
+                                   report->has_note ? report->note : NULL);
     report->fresh = false;
     report->next_at_ms = now_ms + WORKER_REPORT_MS;
 }
@@ -193,7 +184,8 @@ void worker_end_report(struct worker *worker, struct held_job *held, int64_t now
     }
     pthread_mutex_lock(&worker->reports_lock);
     // without a connection it would wait, and come when the lease may be another's
-    if (last && is_wanted(worker, report) && wire_connected(worker->wire)) {
+    if (last && is_wanted(worker, report) &&
+        worker->transport->ops->connected(worker->transport)) {
         send_report(worker, report, now_ms);
     }
     *(report->prev ? &report->prev->next : &worker->reports) = report->next;

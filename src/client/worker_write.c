@@ -6,12 +6,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "client/lease_state.h"
 #include "client/parcel_json.h"
 #include "client/worker_parts.h"
 
-// Leases completed in one call, and outcomes written in one.
-enum { GROUP_MAX = 200, ENTRIES_MAX = 1000 };
+// Outcomes written in one call.
+enum { ENTRIES_MAX = 1000 };
 
 // Where outcomes are large, fewer of them go into one call: the server reads all of a call's at
 // once, and at most 256 MB. One alone may be larger.
@@ -52,72 +51,42 @@ static bool needs_beats(const struct lease *lease)
            !lease->lost && !lease->beating;
 }
 
-// Each of the jobs that were cancelled is told to its handler, once.
-static void lease_cancel(struct worker *worker, struct lease *lease, const PGresult *result)
+void worker_job_cancelled(struct worker *worker, struct held_job *held)
 {
-    struct lease_state state;
-
-    if (!worker->ops.cancel || lease_state_read(result, &state, NULL)) {
-        return; // the next heartbeat says it again
+    if (worker->ops.cancel && !held->settled && !held->dropped && !held->cancelled) {
+        held->cancelled = true;
+        worker->ops.cancel(worker->arg, held);
     }
-    for (int i = 0; state.count > 0 && i < lease->count; i++) {
-        struct held_job *held = &lease->helds[i];
-        if (!held->settled && !held->dropped && !held->cancelled &&
-            lease_state_has(&state, held->job->id)) {
-            held->cancelled = true;
-            worker->ops.cancel(worker->arg, held);
-        }
-    }
-    lease_state_done(&state);
 }
 
-struct beat {
-    struct worker *worker;
-    struct lease *lease;
-};
-
-static void beaten(void *arg, PGresult *result, const struct mr_error *err)
+void worker_job_lost(struct worker *worker, struct held_job *held, const struct mr_error *err)
 {
-    struct beat beat = *(struct beat *)arg;
-    int64_t now_ms = clock_ms();
+    worker_count(&worker->counts.lost, 1);
+    worker_tell(worker, WORKER_LEASE_LOST, held, err);
+    if (!held->settled && !held->dropped) {
+        held->dropped = true;
+        held->lease->dropped++;
+        if (worker->ops.drop) {
+            worker->ops.drop(worker->arg, held);
+        }
+    }
+}
 
-    free(arg);
-    beat.lease->beating = false;
-    beat.lease->beat_at_ms = now_ms + beat.lease->length_ms / (err ? 10 : 3);
-    if (err && err->code == MR_ELEASE && needs_beats(beat.lease)) {
-        lease_lose(beat.worker, beat.lease, err);
-    } else if (!err && !beat.lease->lost) {
-        lease_cancel(beat.worker, beat.lease, result);
+void worker_beaten(struct worker *worker, struct lease *lease, const struct mr_error *err)
+{
+    lease->beating = false;
+    lease->beat_at_ms = clock_ms() + lease->length_ms / (err ? 10 : 3);
+    if (err && err->code == MR_ELEASE && needs_beats(lease)) {
+        lease_lose(worker, lease, err);
     }
 }
 
 static void send_beat(struct worker *worker, struct lease *lease)
 {
-    struct beat *beat = malloc(sizeof(*beat));
-    AUTO_CALL call;
-
-    call_init(&call, CALL_HEARTBEAT);
-    call_text(&call, lease->text);
-    call_null(&call);
-    if (!beat) {
-        return;
-    }
-    *beat = (struct beat){worker, lease};
-    if (wire_send(worker->wire, &call, beaten, beat, NULL)) {
-        free(beat);
-        return;
-    }
-    lease->beating = true;
+    lease->beating = worker->transport->ops->beat(worker->transport, lease);
 }
 
 // ---- what a write was about, and its answer ----
-
-struct write {
-    struct worker *worker;
-    bool unclear; // of outcomes that may have been written before
-    int count;
-    struct lease *leases[];
-};
 
 static void count_entries(struct worker *worker, const struct entry_list *list)
 {
@@ -128,6 +97,7 @@ static void count_entries(struct worker *worker, const struct entry_list *list)
         case OUTCOME_SNOOZED:
         case OUTCOME_REQUEUED: worker_count(&worker->counts.requeued, 1); break;
         case OUTCOME_RELEASED: worker_count(&worker->counts.released, 1); break;
+        case OUTCOME_LOST: worker_count(&worker->counts.lost, 1); break;
         case OUTCOME_ELSEWHERE: break;
         }
     }
@@ -209,11 +179,8 @@ static void write_failed(const struct write *write, struct lease *lease, const s
     }
 }
 
-static void written(void *arg, PGresult *result, const struct mr_error *err)
+void worker_written(struct write *write, const struct mr_error *err)
 {
-    struct write *write = arg;
-
-    (void)result;
     for (int i = 0; i < write->count; i++) {
         struct lease *lease = write->leases[i];
         lease->writing = false;
@@ -241,9 +208,11 @@ static struct write *write_new(struct worker *worker, int count)
 }
 
 // Without memory the outcomes stay where they are, and the next round tries again.
-static void send_write(struct write *write, const struct call *call)
+static void send_write(struct write *write)
 {
-    if (wire_send(write->worker->wire, call, written, write, NULL) == 0) {
+    struct transport *transport = write->worker->transport;
+
+    if (transport->ops->write(transport, write)) {
         for (int i = 0; i < write->count; i++) {
             write->leases[i]->writing = true;
         }
@@ -258,58 +227,6 @@ static void send_write(struct write *write, const struct call *call)
 }
 
 // ---- outcomes of one lease ----
-
-static bool is_plain(const struct entry *entry)
-{
-    return entry->outcome.kind == OUTCOME_COMPLETED && entry->outcome.members.len == 0;
-}
-
-static bool all_plain(const struct entry_list *list)
-{
-    for (const struct entry *entry = list->first; entry; entry = entry->next) {
-        if (!is_plain(entry)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void call_complete(struct call *call, const struct lease *lease)
-{
-    int64_t *ids = malloc((size_t)lease->sent.count * sizeof(*ids));
-    size_t count = 0;
-
-    call_init(call, CALL_COMPLETE);
-    call_text(call, lease->text);
-    for (const struct entry *entry = lease->sent.first; ids && entry; entry = entry->next) {
-        ids[count++] = entry->id;
-    }
-    if (ids) {
-        call_numbers(call, ids, count);
-    } else {
-        call->store.status = MR_ENOMEM;
-    }
-    call_null(call);
-    free(ids);
-}
-
-static void call_finish(struct call *call, const struct lease *lease)
-{
-    AUTO_BUF text;
-
-    buf_init(&text, CALL_SIZE_MAX);
-    for (const struct entry *entry = lease->sent.first; entry; entry = entry->next) {
-        buf_puts(&text, entry == lease->sent.first ? "[" : ",");
-        outcome_print(&entry->outcome, entry->id, &text);
-    }
-    buf_puts(&text, "]");
-    call_init(call, CALL_FINISH);
-    call_text(call, lease->text);
-    call_text(call, buf_peek(&text));
-    if (text.status) {
-        call->store.status = text.status;
-    }
-}
 
 // Moves up to `max` entries from `from` to those that are sent, and not more than fit together.
 static void pick(struct lease *lease, struct entry_list *from, int max)
@@ -328,17 +245,14 @@ static void pick(struct lease *lease, struct entry_list *from, int max)
 static void write_some(struct worker *worker, struct lease *lease, struct entry_list *from)
 {
     struct write *write = write_new(worker, 1);
-    AUTO_CALL call;
 
-    call_init(&call, CALL_COMPLETE);
     if (!write) {
         return;
     }
     write->unclear = from == &lease->unclear;
     write->leases[0] = lease;
     pick(lease, from, lease->one_by_one > 0 ? 1 : ENTRIES_MAX);
-    (all_plain(&lease->sent) ? call_complete : call_finish)(&call, lease);
-    send_write(write, &call);
+    send_write(write);
 }
 
 // ---- which leases, and when ----
@@ -371,38 +285,28 @@ static bool can_write(const struct lease *lease, int64_t now_ms)
 // All of its jobs completed with nothing to say: can be written with others in one call.
 static bool is_whole(const struct lease *lease)
 {
-    return !lease->alone && lease->ready.count == lease->count && lease->one_by_one == 0 &&
-           all_plain(&lease->ready);
+    return !lease->alone && !lease->delivery && lease->ready.count == lease->count &&
+           lease->one_by_one == 0 && entry_list_plain(&lease->ready);
 }
 
 static void write_group(struct worker *worker, struct lease *const *leases, int count)
 {
-    const char *texts[GROUP_MAX];
     struct write *write = write_new(worker, count);
-    AUTO_CALL call;
 
-    call_init(&call, count > 1 ? CALL_COMPLETE_MANY : CALL_COMPLETE);
     if (!write) {
         return;
     }
+    write->whole = true;
     for (int i = 0; i < count; i++) {
         write->leases[i] = leases[i];
-        texts[i] = leases[i]->text;
         entry_list_append(&leases[i]->sent, &leases[i]->ready);
     }
-    if (count > 1) {
-        call_texts(&call, texts, (size_t)count);
-    } else {
-        call_text(&call, texts[0]);
-        call_null(&call); // all that are open
-        call_null(&call);
-    }
-    send_write(write, &call);
+    send_write(write);
 }
 
 bool worker_write(struct worker *worker, int64_t now_ms)
 {
-    struct lease *group[GROUP_MAX];
+    struct lease *group[WRITE_LEASES_MAX];
     int count = 0;
     bool any_due = false, wrote = false;
 
@@ -418,7 +322,7 @@ bool worker_write(struct worker *worker, int64_t now_ms)
         if (lease->unclear.count) {
             write_some(worker, lease, &lease->unclear);
             wrote = true;
-        } else if (is_whole(lease) && count < GROUP_MAX) {
+        } else if (is_whole(lease) && count < WRITE_LEASES_MAX) {
             group[count++] = lease;
             any_due = any_due || due;
         } else if (due && !is_whole(lease)) {
@@ -467,6 +371,9 @@ void worker_sweep(struct worker *worker)
             if (next) {
                 next->prev = lease->prev;
             }
+            if (worker->ops.over) {
+                worker->ops.over(worker->arg, lease);
+            }
             lease_free(lease);
         }
     }
@@ -474,26 +381,17 @@ void worker_sweep(struct worker *worker)
 
 // ---- outcomes from the handler ----
 
-static void policy_came(void *arg, PGresult *result, const struct mr_error *err)
+void worker_policy_told(struct worker *worker, const char *policy)
 {
-    struct worker *worker = arg;
-
-    if (!err && PQntuples(result) == 1) { // a schema from before there were policies has none
-        policy_read(PQgetvalue(result, 0, 0), &worker->policy, NULL);
-    }
+    policy_read(policy, &worker->policy, NULL);
 }
 
 void worker_ask_policy(struct worker *worker, int64_t now_ms)
 {
-    AUTO_CALL call;
-
-    call_init(&call, CALL_PAYLOAD_POLICY);
     if (worker->policy_asked_ms && now_ms - worker->policy_asked_ms < POLICY_MS) {
         return;
     }
-    call_text(&call, worker->queue);
-    call_null(&call);
-    if (wire_send(worker->wire, &call, policy_came, worker, NULL) == 0) {
+    if (worker->transport->ops->ask_policy(worker->transport)) {
         worker->policy_asked_ms = now_ms;
     }
 }
@@ -593,6 +491,6 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
     }
     if (!worker->advancing && !worker->woken) {
         worker->woken = true;
-        wire_wake(worker->wire);
+        worker->transport->ops->wake(worker->transport);
     }
 }

@@ -19,6 +19,13 @@
 #define SETTINGS_MAX     (64 * 1024)
 #define DEFAULT_MAINTAIN 1000
 #define DEFAULT_PRIORITY 50
+// of a relay
+#define DEFAULT_RELAY_BATCH    500
+#define DEFAULT_IN_FLIGHT      10000
+#define DEFAULT_RELAY_BYTES    (INT64_C(256) * 1024 * 1024)
+#define DEFAULT_RELAY_POLL_MS  100
+#define DEFAULT_RELAY_GRACE_MS 30000
+#define DEFAULT_RELAY_WARN     1000
 // of a bridge
 #define DEFAULT_GROUP        "millrace"
 #define DEFAULT_BRIDGE_BATCH 500
@@ -62,6 +69,7 @@ void config_free(struct config *config)
     free(config->retries);
     free(config->schedules);
     free(config->bridges);
+    free(config->relays);
     free(config->http.tokens);
     free(config->http.aliases);
     free(config->http.hosts);
@@ -108,6 +116,7 @@ static void take_worker(struct config *config, cfg_t *section, struct config_wor
     ret->name = keep(config, cfg_title(section));
     ret->queue = text_of(config, section, "queue");
     ret->dsn = text_of(config, section, "dsn");
+    ret->redis = text_of(config, section, "redis");
     ret->secret = text_of(config, section, "secret");
     take_handler(config, section, ret);
     ret->pooler = flag_of(section, "pooler", false);
@@ -230,6 +239,34 @@ bool config_bridge_equal(const struct config_bridge *a, const struct config_brid
            same_text(a->settings_json, b->settings_json);
 }
 
+// ---- relays ----
+
+static void take_relay(struct config *config, cfg_t *section, struct config_relay *ret)
+{
+    ret->name = keep(config, cfg_title(section));
+    ret->queue = text_of(config, section, "queue");
+    ret->redis = text_of(config, section, "redis");
+    ret->batch = (int)number_of(section, "batch", DEFAULT_RELAY_BATCH);
+    ret->in_flight = number_of(section, "in_flight", DEFAULT_IN_FLIGHT);
+    ret->max_bytes = number_of(section, "max_bytes", DEFAULT_RELAY_BYTES);
+    ret->reclaim_ms = number_of(section, "reclaim", DEFAULT_RECLAIM_MS);
+    ret->lease_ms = number_of(section, "lease", 0);
+    ret->poll_ms = number_of(section, "poll", DEFAULT_RELAY_POLL_MS);
+    ret->grace_ms = number_of(section, "grace", DEFAULT_RELAY_GRACE_MS);
+    ret->warn = number_of(section, "warn", DEFAULT_RELAY_WARN);
+    ret->dsn = text_of(config, section, "dsn");
+    ret->pooler = flag_of(section, "pooler", false);
+}
+
+bool config_relay_equal(const struct config_relay *a, const struct config_relay *b)
+{
+    return same_text(a->name, b->name) && same_text(a->queue, b->queue) &&
+           same_text(a->redis, b->redis) && a->batch == b->batch && a->in_flight == b->in_flight &&
+           a->max_bytes == b->max_bytes && a->reclaim_ms == b->reclaim_ms &&
+           a->lease_ms == b->lease_ms && a->poll_ms == b->poll_ms && a->grace_ms == b->grace_ms &&
+           a->warn == b->warn && same_text(a->dsn, b->dsn) && a->pooler == b->pooler;
+}
+
 // ---- http ----
 
 void config_http_init(struct config_http *http)
@@ -350,6 +387,11 @@ static void take_sections(struct config *config, cfg_t *cfg)
         make_array(config, cfg, "bridge", sizeof(*config->bridges), &config->bridge_count);
     for (unsigned int i = 0; i < config->bridge_count; i++) {
         take_bridge(config, cfg_getnsec(cfg, "bridge", i), &config->bridges[i]);
+    }
+    config->relays =
+        make_array(config, cfg, "relay", sizeof(*config->relays), &config->relay_count);
+    for (unsigned int i = 0; i < config->relay_count; i++) {
+        take_relay(config, cfg_getnsec(cfg, "relay", i), &config->relays[i]);
     }
     for (unsigned int i = 0; i < config->worker_count; i++) {
         take_worker(config, cfg_getnsec(cfg, "worker", i), &config->workers[i]);

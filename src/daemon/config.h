@@ -17,7 +17,7 @@
 #include "handler/handler.h"
 #include "http/http.h"
 
-// worker NAME { queue, exec | run | http | sql | plugin, dsn, concurrency, batch, batch_wait,
+// worker NAME { queue, exec | run | http | sql | plugin, dsn, redis, concurrency, batch, batch_wait,
 //               lease, poll, timeout, grace, per_batch, pooler, secret, breaker { failures,
 //               open_for } }
 struct config_worker {
@@ -25,6 +25,7 @@ struct config_worker {
     const char *queue;
     const char *dsn; // NULL: the file's
     bool pooler;
+    const char *redis; // jobs come by way of this Redis; NULL: from PostgreSQL
     enum handler_kind kind;
     const char *target;
     int concurrency;
@@ -92,6 +93,24 @@ struct config_bridge {
     const char *settings_json; // of bridge_apply(): sql, queue, kind and so on
 };
 
+// relay NAME { queue, redis, batch, in_flight, max_bytes, reclaim, lease, poll, grace, warn, dsn,
+//              pooler }
+struct config_relay {
+    const char *name;
+    const char *queue;
+    const char *redis;  // an address that redis_url_parse() reads
+    int batch;          // jobs in one claim
+    int64_t in_flight;  // jobs that it holds at most
+    int64_t max_bytes;  // and bytes of them, about
+    int64_t reclaim_ms; // after so long entries are taken from a worker that is silent
+    int64_t lease_ms;   // 0: as the queue says
+    int64_t poll_ms;
+    int64_t grace_ms;
+    int64_t warn;    // entries with workers from which it warns; 0: never
+    const char *dsn; // NULL: the file's
+    bool pooler;
+};
+
 // http { listen, hosts, tls_cert, tls_key, max_connections, max_body, idle, disk_path,
 //        token NAME { role, hash }, alias NAME { metric, queue } }
 struct config_http {
@@ -120,6 +139,8 @@ struct config {
     size_t schedule_count;
     struct config_bridge *bridges;
     size_t bridge_count;
+    struct config_relay *relays;
+    size_t relay_count;
     struct config_http http;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
@@ -143,6 +164,8 @@ void config_http_init(struct config_http *http);
 // And of a bridge's times.
 #define CONFIG_BLOCK_MAX_MS   5000
 #define CONFIG_RECLAIM_MIN_MS 1000
+// Jobs that a relay holds.
+#define CONFIG_IN_FLIGHT_MAX 1000000
 
 // Defaults of a worker, with $QUEUE_POLL_INTERVAL_MS taken into account.
 void config_worker_init(struct config_worker *worker);
@@ -158,6 +181,12 @@ void config_worker_station(const struct config_worker *worker, const struct conf
 
 // The same worker, so that a reload can leave it running.
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
+
+// The same, for a relay's name, or a worker's.
+void config_worker_name(const char *worker, char *name);
+
+// The same relay.
+bool config_relay_equal(const struct config_relay *a, const struct config_relay *b);
 
 // The same bridge.
 bool config_bridge_equal(const struct config_bridge *a, const struct config_bridge *b);

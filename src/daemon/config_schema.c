@@ -176,6 +176,8 @@ static const struct {
     {"concurrency_per_key", NULL, 1, 1000000},
     {"compress", NULL, 128, 67108864},
     {"batch", NULL, 1, CONFIG_BATCH_MAX},
+    {"in_flight", "relay", 1, CONFIG_IN_FLIGHT_MAX},
+    {"warn", "relay", 0, CONFIG_IN_FLIGHT_MAX},
     {"failures", NULL, 0, INT32_MAX},
     {"max_attempts", NULL, 1, 32000},
     {"priority", NULL, 0, 99},
@@ -302,6 +304,7 @@ static cfg_opt_t worker_keys[] = {
     TEXT("sql"),
     TEXT("plugin"),
     TEXT("dsn"),
+    TEXT("redis"),
     FLAG("pooler"),
     NUMBER("concurrency"),
     NUMBER("batch"),
@@ -342,6 +345,7 @@ const struct config_setting config_settings[] = {
     {"rate", SETTING_WORD},
     {"rate_per_tenant", SETTING_WORD},
     {"retention", SETTING_TIME},
+    {"transport", SETTING_WORD},
     {"warn_depth", SETTING_NUMBER},
     {NULL, SETTING_WORD},
 };
@@ -383,6 +387,13 @@ static cfg_opt_t bridge_keys[] = {
     FLAG("pooler"),          CFG_END(),
 };
 
+static cfg_opt_t relay_keys[] = {
+    TEXT("queue"),       TEXT("redis"),       NUMBER("batch"), NUMBER("in_flight"),
+    NUMBER("max_bytes"), DURATION("reclaim"), DURATION("lease"), DURATION("poll"),
+    DURATION("grace"),   NUMBER("warn"),      TEXT("dsn"),     FLAG("pooler"),
+    CFG_END(),
+};
+
 static cfg_opt_t token_keys[] = {WORD("role"), TEXT("hash"), CFG_END()};
 
 static cfg_opt_t alias_keys[] = {WORD("metric"), TEXT("queue"), CFG_END()};
@@ -414,6 +425,7 @@ static cfg_opt_t file_keys[] = {
     SECTION("retry", retry_keys),
     SECTION("schedule", schedule_keys),
     SECTION("bridge", bridge_keys),
+    SECTION("relay", relay_keys),
     CFG_SEC("http", http_keys, CFGF_NODEFAULT),
     CFG_END(),
 };
@@ -439,6 +451,19 @@ static int check_title(const cfg_t *section)
     if (str_empty(section->title) || strlen(section->title) > CONFIG_NAME_MAX) {
         REFUSE(section, "a %s needs a name of 1 to %d bytes", section->name, CONFIG_NAME_MAX);
         return -1;
+    }
+    return 0;
+}
+
+// Of a section whose jobs come or go by way of Redis, perhaps.
+static int check_address(cfg_t *section)
+{
+    struct redis_url url;
+
+    if (cfg_size(section, "redis") &&
+        redis_url_parse(cfg_getstr(section, "redis"), &url, reading.err)) {
+        mr_error_prefix(reading.err, "%s %s", section->name, section->title);
+        return at_line(section->line);
     }
     return 0;
 }
@@ -472,7 +497,7 @@ static int check_worker(cfg_t *cfg, cfg_opt_t *opt)
         hint("Add one of exec, run, http, sql, plugin.");
         return -1;
     }
-    return 0;
+    return check_address(section);
 }
 
 // Of a schedule section that is complete: when, and what.
@@ -597,6 +622,30 @@ static int check_bridge(cfg_t *cfg, cfg_opt_t *opt)
     return bad ? bad : check_bridge_values(section);
 }
 
+// ---- a relay ----
+
+static int check_relay(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+
+    (void)cfg;
+    if (check_title(section)) {
+        return -1;
+    }
+    if (!cfg_size(section, "redis") || !cfg_size(section, "queue")) {
+        REFUSE(section, "relay %s has no %s", section->title,
+               cfg_size(section, "redis") ? "queue" : "redis");
+        hint("Add queue = \"NAME\" and redis = \"redis://HOST:PORT\".");
+        return -1;
+    }
+    if (cfg_size(section, "reclaim") && cfg_getint(section, "reclaim") < CONFIG_RECLAIM_MIN_MS) {
+        REFUSE(section, "relay %s: reclaim is at least 1s", section->title);
+        hint("It is how long a worker may be silent before its jobs are taken from it.");
+        return -1;
+    }
+    return check_address(section);
+}
+
 static int check_token(cfg_t *token)
 {
     unsigned char hash[SHA256_SIZE];
@@ -709,6 +758,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "retry", check_named);
     cfg_set_validate_func(cfg, "schedule", check_schedule);
     cfg_set_validate_func(cfg, "bridge", check_bridge);
+    cfg_set_validate_func(cfg, "relay", check_relay);
     cfg_set_validate_func(cfg, "http", check_http);
     if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
         if (!reading.code) {

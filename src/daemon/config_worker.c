@@ -39,7 +39,8 @@ static bool same_text(const char *a, const char *b)
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b)
 {
     return same_text(a->name, b->name) && same_text(a->queue, b->queue) &&
-           same_text(a->dsn, b->dsn) && a->pooler == b->pooler && a->kind == b->kind &&
+           same_text(a->dsn, b->dsn) && same_text(a->redis, b->redis) &&
+           a->pooler == b->pooler && a->kind == b->kind &&
            same_text(a->target, b->target) && a->concurrency == b->concurrency &&
            a->batch == b->batch && a->batch_wait_ms == b->batch_wait_ms &&
            a->lease_ms == b->lease_ms && a->poll_ms == b->poll_ms &&
@@ -49,7 +50,7 @@ bool config_worker_equal(const struct config_worker *a, const struct config_work
            a->breaker.failures == b->breaker.failures && a->breaker.open_ms == b->breaker.open_ms;
 }
 
-static void print_name(const char *worker, char *name)
+void config_worker_name(const char *worker, char *name)
 {
     char host[256] = "localhost";
 
@@ -64,10 +65,11 @@ void config_worker_station(const struct config_worker *worker, const struct conf
     const char *dsn = worker->dsn ? worker->dsn : config ? config->dsn : NULL;
     bool pooler = worker->pooler || (config && config->pooler);
 
-    print_name(worker->name, name);
+    config_worker_name(worker->name, name);
     *ret = (struct station_options){
         .worker = {.dsn = dsn,
                    .pooler = pooler,
+                   .redis = worker->redis,
                    .queue = worker->queue,
                    .name = name,
                    .batch = worker->batch,

@@ -22,6 +22,7 @@
 #include "daemon/maintain.h"
 #include "daemon/notify.h"
 #include "daemon/pid_file.h"
+#include "daemon/relays.h"
 #include "daemon/settings.h"
 #include "daemon/signals.h"
 #include "http/http.h"
@@ -37,6 +38,7 @@ struct serve {
     struct config *config;
     struct crew *crew;
     struct bridges *bridges;
+    struct relays *relays;
     struct maintain *maintain; // NULL: not a role, or ended
     struct carrier *carrier;   // NULL: no upkeep, no blob store, or ended
     struct settings *settings; // NULL: nothing to apply, or applied
@@ -44,6 +46,7 @@ struct serve {
     struct tally tally;
     bool crew_ended;
     bool bridges_ended;
+    bool relays_ended;
     bool maintained; // upkeep has connected
     bool ready;
     bool stopping;
@@ -62,6 +65,7 @@ static const struct {
     {"maintain", SERVE_MAINTAIN},
     {"http", SERVE_HTTP},
     {"bridge", SERVE_BRIDGE},
+    {"relay", SERVE_RELAY},
 };
 
 static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
@@ -189,6 +193,12 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
         mr_error_hint(err, "Add a bridge section to the file.");
         return MR_ECONFIG;
     }
+    if (options->roles == SERVE_RELAY && config->relay_count == 0) {
+        config_free(config);
+        mr_error_set(err, MR_ECONFIG, "no relay is configured, and relay is the only role");
+        mr_error_hint(err, "Add a relay section to the file.");
+        return MR_ECONFIG;
+    }
     if (!str_empty(options->dsn)) {
         config->dsn = options->dsn;
     }
@@ -206,13 +216,16 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
 static void log_start(const struct serve *serve)
 {
     char names[ROLE_NAMES_SIZE];
-    // The role http without a section http has nothing to do, nor bridge without a bridge.
+    // The role http without a section http has nothing to do, nor bridge or relay without one.
     unsigned shown = serve->options->roles;
     if (!serves_http(serve->options, serve->config)) {
         shown &= ~(unsigned)SERVE_HTTP;
     }
     if (serve->config->bridge_count == 0) {
         shown &= ~(unsigned)SERVE_BRIDGE;
+    }
+    if (serve->config->relay_count == 0) {
+        shown &= ~(unsigned)SERVE_RELAY;
     }
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("version", serve->options->version),
@@ -259,7 +272,8 @@ static void check_ready(void *arg)
     struct serve *serve = arg;
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
-        !bridges_ready(serve->bridges) || (serve->maintain && !serve->maintained) ||
+        !bridges_ready(serve->bridges) || !relays_ready(serve->relays) ||
+        (serve->maintain && !serve->maintained) ||
         (serve->http && !http_connected(serve->http))) {
         return;
     }
@@ -273,7 +287,8 @@ static void check_ready(void *arg)
 // The loop ends when nothing is left on it.
 static void check_end(struct serve *serve)
 {
-    if (serve->stopping && serve->crew_ended && serve->bridges_ended && serve->parts == 0) {
+    if (serve->stopping && serve->crew_ended && serve->bridges_ended && serve->relays_ended &&
+        serve->parts == 0) {
         signals_close(&serve->signals);
     }
 }
@@ -291,6 +306,14 @@ static void on_bridges_ended(void *arg)
     struct serve *serve = arg;
 
     serve->bridges_ended = true;
+    check_end(serve);
+}
+
+static void on_relays_ended(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->relays_ended = true;
     check_end(serve);
 }
 
@@ -384,6 +407,7 @@ static void on_reasons(void *arg, struct buf *out)
 
     crew_reasons(serve->crew, out);
     bridges_reasons(serve->bridges, out);
+    relays_reasons(serve->relays, out);
 }
 
 static void on_bridges(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
@@ -392,6 +416,14 @@ static void on_bridges(void *arg, void (*each)(void *each_arg, const struct http
     const struct serve *serve = arg;
 
     bridges_each(serve->bridges, each, each_arg);
+}
+
+static void on_relays(void *arg, void (*each)(void *each_arg, const struct http_relay *relay),
+                      void *each_arg)
+{
+    const struct serve *serve = arg;
+
+    relays_each(serve->relays, each, each_arg);
 }
 
 static void on_breakers(void *arg, void (*each)(void *each_arg, const char *worker, bool open),
@@ -428,6 +460,7 @@ static int start_http(struct serve *serve, struct mr_error *err)
         .reasons = on_reasons,
         .breakers = on_breakers,
         .bridges = on_bridges,
+        .relays = on_relays,
         .reconnects = on_reconnects,
         .arg = serve,
     };
@@ -512,8 +545,13 @@ static void on_stop(void *arg)
     }
     int64_t crew_ms = crew_stop(serve->crew);
     int64_t bridges_ms = serve->bridges ? bridges_stop(serve->bridges) : 0;
+    int64_t relays_ms = serve->relays ? relays_stop(serve->relays) : 0;
+    int64_t most_ms = crew_ms > bridges_ms ? crew_ms : bridges_ms;
     signals_limit(&serve->signals,
-                  (crew_ms > bridges_ms ? crew_ms : bridges_ms) + SIGNALS_MARGIN_MS);
+                  (most_ms > relays_ms ? most_ms : relays_ms) + SIGNALS_MARGIN_MS);
+    if (relays_ms == 0) {
+        on_relays_ended(serve);
+    }
     if (bridges_ms == 0) {
         on_bridges_ended(serve);
     }
@@ -567,6 +605,9 @@ static int reload(struct serve *serve, struct mr_error *err)
     if (code == 0 && (serve->options->roles & SERVE_BRIDGE)) {
         code = bridges_apply(serve->bridges, config, err);
     }
+    if (code == 0 && (serve->options->roles & SERVE_RELAY)) {
+        code = relays_apply(serve->relays, config, err);
+    }
     if (code) {
         config_free(config);
         return code;
@@ -608,16 +649,27 @@ static int start(struct serve *serve, struct mr_error *err)
         .ended = on_bridges_ended,
         .arg = serve,
     };
+    const struct relays_hooks relays_hooks = {
+        .connected = check_ready,
+        .ended = on_relays_ended,
+        .arg = serve,
+    };
     int code = crew_new(&serve->loop, &hooks, &serve->tally, &serve->crew, err);
 
     if (code == 0) {
         code = bridges_new(&serve->loop, &bridges_hooks, &serve->bridges, err);
+    }
+    if (code == 0) {
+        code = relays_new(&serve->loop, &relays_hooks, &serve->relays, err);
     }
     if (code == 0 && (serve->options->roles & SERVE_WORK)) {
         code = crew_apply(serve->crew, serve->config, err);
     }
     if (code == 0 && (serve->options->roles & SERVE_BRIDGE)) {
         code = bridges_apply(serve->bridges, serve->config, err);
+    }
+    if (code == 0 && (serve->options->roles & SERVE_RELAY)) {
+        code = relays_apply(serve->relays, serve->config, err);
     }
     if (code == 0) {
         code = start_maintain(serve, err);
@@ -655,6 +707,7 @@ static int run(struct serve *serve, struct mr_error *err)
     }
     crew_free(serve->crew);
     bridges_free(serve->bridges);
+    relays_free(serve->relays);
     tally_done(&serve->tally);
     uv_loop_close(&serve->loop);
     return code;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The daemon: the workers and bridges of a configuration file and upkeep on one loop, until a
-// signal ends it.
+// The daemon: the workers, bridges and relays of a configuration file and upkeep on one loop,
+// until a signal ends it.
 
 #ifndef MILLRACE_DAEMON_SERVE_H
 #define MILLRACE_DAEMON_SERVE_H
@@ -17,6 +17,7 @@ enum serve_role {
     SERVE_MAINTAIN = 2,
     SERVE_HTTP = 4,
     SERVE_BRIDGE = 8,
+    SERVE_RELAY = 16,
 };
 
 struct serve_options {

@@ -45,6 +45,21 @@ struct http_bridge {
     int64_t holds;
 };
 
+// What a relay has done and holds. Strings are borrowed.
+struct http_relay {
+    const char *name, *queue;
+    bool connected;    // Redis takes its jobs
+    int64_t in_flight; // jobs that it holds the leases of
+    int64_t unsent;    // of these: not in Redis
+    int64_t bytes;     // of them, about
+    int64_t length;    // of the stream, as of the last look
+    int64_t pending;   // of these: with workers
+    int64_t lag;       // of these: that no worker has taken
+    int64_t sent, resent, finished, lost, late, inherited;
+    int64_t reconnects;
+    int64_t holds;
+};
+
 // Strings are borrowed until http_apply() with others, or the end.
 struct http_options {
     const char *dsn;
@@ -78,6 +93,9 @@ struct http_hooks {
     // The same for every bridge.
     void (*bridges)(void *arg, void (*each)(void *each_arg, const struct http_bridge *bridge),
                     void *each_arg);
+    // The same for every relay.
+    void (*relays)(void *arg, void (*each)(void *each_arg, const struct http_relay *relay),
+                   void *each_arg);
     int64_t (*reconnects)(void *arg); // of all other parts
     void *arg;
 };

@@ -327,6 +327,75 @@ static void write_bridge_entries(const struct page *page, const struct metric *m
     page->http->hooks.bridges(page->http->hooks.arg, on_bridge_entries, &row);
 }
 
+// ---- relays ----
+
+static double relay_figure(const struct http_relay *relay, const char *key)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } figures[] = {
+        {"connected", relay->connected}, {"in_flight", relay->in_flight},
+        {"bytes", relay->bytes},         {"unsent", relay->unsent},
+        {"length", relay->length},       {"pending", relay->pending},
+        {"lag", relay->lag},             {"holds", relay->holds},
+    };
+
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        if (str_equal(figures[i].key, key)) {
+            return (double)figures[i].value;
+        }
+    }
+    return 0;
+}
+
+static void add_relay_labels(const struct bridge_row *row, const struct http_relay *relay)
+{
+    buf_printf(row->out, "%s{relay=", row->metric->name);
+    add_label(row->out, relay->name);
+    buf_puts(row->out, ",queue=");
+    add_label(row->out, relay->queue);
+}
+
+static void on_relay(void *arg, const struct http_relay *relay)
+{
+    const struct bridge_row *row = arg;
+
+    add_relay_labels(row, relay);
+    buf_printf(row->out, "} %.12g\n", relay_figure(relay, row->metric->key));
+}
+
+static void write_relays(const struct page *page, const struct metric *metric)
+{
+    struct bridge_row row = {page->out, metric};
+
+    page->http->hooks.relays(page->http->hooks.arg, on_relay, &row);
+}
+
+static void on_relay_entries(void *arg, const struct http_relay *relay)
+{
+    const struct bridge_row *row = arg;
+    const struct {
+        const char *what;
+        int64_t count;
+    } counts[] = {
+        {"sent", relay->sent}, {"resent", relay->resent}, {"finished", relay->finished},
+        {"lost", relay->lost}, {"late", relay->late},     {"inherited", relay->inherited},
+    };
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        add_relay_labels(row, relay);
+        buf_printf(row->out, ",what=\"%s\"} %lld\n", counts[i].what, (long long)counts[i].count);
+    }
+}
+
+static void write_relay_entries(const struct page *page, const struct metric *metric)
+{
+    struct bridge_row row = {page->out, metric};
+
+    page->http->hooks.relays(page->http->hooks.arg, on_relay_entries, &row);
+}
+
 static void write_reconnects(const struct page *page, const struct metric *metric)
 {
     const struct http *http = page->http;
@@ -400,6 +469,15 @@ static const struct metric table[] = {
     {"millrace_bridge_entries_total", "counter", "Entries by what became of them.", write_bridge_entries, NULL, NULL},
     {"millrace_bridge_reclaimed_total", "counter", "Entries that an earlier or another consumer left.", write_bridges, "reclaimed", NULL},
     {"millrace_bridge_holds_total", "counter", "Times that a bridge had to wait and try again.", write_bridges, "holds", NULL},
+    {"millrace_relay_connected", "gauge", "1 while Redis takes the jobs of a relay.", write_relays, "connected", NULL},
+    {"millrace_relay_in_flight", "gauge", "Jobs that a relay holds the leases of.", write_relays, "in_flight", NULL},
+    {"millrace_relay_in_flight_bytes", "gauge", "Bytes of these, about.", write_relays, "bytes", NULL},
+    {"millrace_relay_unsent", "gauge", "Jobs of a relay that are not in Redis.", write_relays, "unsent", NULL},
+    {"millrace_relay_stream_length", "gauge", "Entries in the stream.", write_relays, "length", NULL},
+    {"millrace_relay_pending", "gauge", "Entries that are with workers.", write_relays, "pending", NULL},
+    {"millrace_relay_lag", "gauge", "Entries that no worker has taken.", write_relays, "lag", NULL},
+    {"millrace_relay_entries_total", "counter", "Entries by what was done with them.", write_relay_entries, NULL, NULL},
+    {"millrace_relay_holds_total", "counter", "Times that a relay had to wait and try again.", write_relays, "holds", NULL},
     {"millrace_reconnects_total", "counter", "Connections to the database that were lost.", write_reconnects, NULL, NULL},
     {"millrace_http_connections", "gauge", "Open connections of HTTP.", write_connections, NULL, NULL},
     {"millrace_build_info", "gauge", "The version, as a label.", write_build, NULL, NULL},

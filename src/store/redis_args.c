@@ -84,27 +84,41 @@ void redis_args_number(struct redis_args *args, int64_t number)
     redis_args_copy(args, text);
 }
 
-int redis_args_eval(const struct redis_args *args, struct redis_link *link, const char *script,
-                    redisReply **ret, struct mr_error *err)
+int redis_args_words(const struct redis_args *args, size_t lead, const char ***ret_argv,
+                     size_t **ret_sizes, struct mr_error *err)
 {
     if (args->count > ARGS_MAX) {
         mr_error_set(err, MR_ELIMIT, "too much for one command of Redis: %zu values", args->count);
         mr_error_hint(err, "Send less in one call.");
         return MR_ELIMIT;
     }
-    const char **argv = calloc(args->count + 1, sizeof(*argv));
-    size_t *sizes = calloc(args->count + 1, sizeof(*sizes));
-    int code = MR_ENOMEM;
-    if (argv && sizes && !args->no_memory) {
-        for (size_t i = 0; i < args->count; i++) {
-            argv[i] = args->items[i].data;
-            sizes[i] = args->items[i].size;
-        }
-        code = redis_link_eval(link, script, args->keys, (int)args->count, argv, sizes, ret, err);
-    } else {
-        mr_error_set(err, MR_ENOMEM, "out of memory");
+    const char **argv = calloc(lead + args->count + 1, sizeof(*argv));
+    size_t *sizes = calloc(lead + args->count + 1, sizeof(*sizes));
+    if (!argv || !sizes || args->no_memory) {
+        free(argv);
+        free(sizes);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    free(argv);
-    free(sizes);
+    for (size_t i = 0; i < args->count; i++) {
+        argv[lead + i] = args->items[i].data;
+        sizes[lead + i] = args->items[i].size;
+    }
+    *ret_argv = argv;
+    *ret_sizes = sizes;
+    return 0;
+}
+
+int redis_args_eval(const struct redis_args *args, struct redis_link *link, const char *script,
+                    redisReply **ret, struct mr_error *err)
+{
+    const char **argv = NULL;
+    size_t *sizes = NULL;
+    int code = redis_args_words(args, 0, &argv, &sizes, err);
+
+    if (code == 0) {
+        code = redis_link_eval(link, script, args->keys, (int)args->count, argv, sizes, ret, err);
+        free(argv);
+        free(sizes);
+    }
     return code;
 }

@@ -367,36 +367,6 @@ int redis_link_ask(struct redis_link *link, int argc, const char *const *argv, c
 
 // ---- scripts ----
 
-static const struct redis_script *find_script(const char *name, size_t *ret_at)
-{
-    for (size_t i = 0; i < REDIS_SCRIPTS_MAX && redis_scripts[i].name; i++) {
-        if (str_equal(redis_scripts[i].name, name)) {
-            *ret_at = i;
-            return &redis_scripts[i];
-        }
-    }
-    return NULL;
-}
-
-// What Redis is given: the text of a script, and before it that of common.lua, where its folder has
-// one. The caller frees it; NULL: out of memory.
-static char *whole_text(const struct redis_script *script)
-{
-    const char *slash = strrchr(script->name, '/');
-    const struct redis_script *common = NULL;
-    char name[NAME_SIZE], *text = NULL;
-    size_t at = 0;
-
-    if (slash) {
-        snprintf(name, sizeof(name), "%.*s/common.lua", (int)(slash - script->name), script->name);
-        common = find_script(name, &at);
-    }
-    return asprintf(&text, "%s%s", common ? (const char *)common->text : "",
-                    (const char *)script->text) < 0
-               ? NULL
-               : text;
-}
-
 // The name that Redis gives to a script depends on nothing but its text: it is asked for once.
 static int load(struct redis_link *link, const struct redis_script *script, char sha[SHA_SIZE],
                 mr_error *err)
@@ -406,7 +376,7 @@ static int load(struct redis_link *link, const struct redis_script *script, char
     if (sha[0]) {
         return 0;
     }
-    char *text = whole_text(script);
+    char *text = redis_script_text(script);
     const char *const argv[] = {"SCRIPT", "LOAD", text};
     int code = text ? redis_link_ask(link, 3, argv, NULL, &reply, err) : out_of_memory(err);
     if (code == 0 && reply && reply->type == REDIS_REPLY_STRING) {
@@ -435,7 +405,7 @@ static int run(struct redis_link *link, const struct redis_script *script, const
     int code = ask(link, &command, &reply, err);
     if (code == 0 && reply->type == REDIS_REPLY_ERROR && str_starts(reply->str, "NOSCRIPT")) {
         freeReplyObject(reply);
-        char *text = whole_text(script);
+        char *text = redis_script_text(script);
         words->argv[0] = "EVAL";
         words->argv[1] = text;
         words->sizes[0] = strlen("EVAL");
@@ -451,7 +421,7 @@ int redis_link_eval(struct redis_link *link, const char *name, int keys, int arg
                     struct mr_error *err)
 {
     size_t at = 0;
-    const struct redis_script *script = find_script(name, &at);
+    const struct redis_script *script = redis_script_find(name, &at);
     size_t total = (size_t)argc + EVAL_WORDS;
     char count[16];
 

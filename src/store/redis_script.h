@@ -21,4 +21,11 @@ enum { REDIS_SCRIPTS_MAX = 64 };
 // Sorted by name; the last one has none.
 extern const struct redis_script redis_scripts[];
 
+// The one of this name, and its place among them; NULL: there is none.
+const struct redis_script *redis_script_find(const char *name, size_t *ret_at);
+
+// What Redis is given: the text of a script, and before it that of common.lua, where its folder has
+// one. The caller frees it; NULL: out of memory.
+char *redis_script_text(const struct redis_script *script);
+
 #endif

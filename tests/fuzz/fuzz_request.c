@@ -51,6 +51,14 @@ static void no_bridges(void *arg, void (*each)(void *each_arg, const struct http
     (void)each_arg;
 }
 
+static void no_relays(void *arg, void (*each)(void *each_arg, const struct http_relay *relay),
+                       void *each_arg)
+{
+    (void)arg;
+    (void)each;
+    (void)each_arg;
+}
+
 static int64_t no_reconnects(void *arg)
 {
     (void)arg;
@@ -72,7 +80,7 @@ static void start(void)
 {
     static struct auth_token token = {.name = "ops", .rights = 15};
     static const struct http_hooks hooks = {nothing,    no_reasons,    no_breakers,
-                                            no_bridges, no_reconnects, NULL};
+                                            no_bridges, no_relays, no_reconnects, NULL};
     char hash[AUTH_HASH_SIZE];
     struct mr_error err;
 

@@ -8,6 +8,7 @@ select no_plan();
 create table t.public_function (role_name text, function_name text, call text);
 insert into t.public_function values
   ('millrace_reader',   'depth',            'millrace.depth(''default'')'),
+  ('millrace_reader',   'transport',        'millrace.transport(''default'')'),
   ('millrace_reader',   'stats',            'millrace.stats()'),
   ('millrace_reader',   'tenant_stats',     'millrace.tenant_stats(''shared'')'),
   ('millrace_reader',   'health',           'millrace.health()'),

@@ -288,7 +288,7 @@ static void written_without_an_answer(struct trial *trial)
     ask(trial, "select from millrace.claim for update");
     settle(trial, 0);
     TURN_UNTIL(trial, trial->worker->leases->writing);
-    wire_reset(trial->worker->wire);
+    trial->worker->transport->ops->reset(trial->worker->transport);
     worker_advance(trial->worker);
     CHECK(trial->worker->leases->unclear.count == 1);
     ask(trial, "rollback");
@@ -418,7 +418,7 @@ static void limited(struct trial *trial)
     CHECK(strcmp(ask(trial, "select running from millrace.stats('limited')"), "4") == 0);
     trial->worker->options.slots = 4; // others have what is left
     TURN_UNTIL(trial, trial->worker->held_back);
-    CHECK(trial->held_count == 2 && !trial->worker->registering);
+    CHECK(trial->held_count == 2 && trial->worker->transport->ops->can_claim(trial->worker->transport));
     ask(trial, "select millrace.set_queue('limited', '{\"concurrency\": null}')");
     TURN_UNTIL(trial, trial->held_count == 10 && !trial->worker->limited);
 }
