@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Keeps the result of the job at an ordinal of a claim, in the open segment. One of more than 16 MiB is refused (22023).
+-- Keeps the result of the job at an ordinal of a claim, in the open segment. One of more than 64 MiB is refused (22023).
 create or replace function millrace.result_keep(p_now timestamptz, p_claim millrace.claim, p_ordinal int, p_result jsonb)
 returns void
 language plpgsql
 as $$
 declare
-  c_most constant int := 16777216;
+  c_most constant int := 67108864;
 begin
   if pg_column_size(p_result) > c_most then
     perform millrace.refuse(format('result is %s bytes long, the limit is %s', pg_column_size(p_result), c_most),
