@@ -89,6 +89,13 @@ const struct call_info call_infos[CALL_KINDS] = {
                            4, false, false},
     [CALL_BRIDGE_FLOOR] = {"mr_bridge_floor", "select millrace.bridge_floor($1, $2, $3, $4)", 4,
                            false, false},
+    [CALL_SHARD] = {"mr_shard",
+                    "select s.set_id, s.number, s.status, s.numbers, s.read_only"
+                    " from millrace.shard() s",
+                    0, false, false},
+    [CALL_SHARD_HOLDS] = {"mr_shard_holds",
+                          "select millrace.shard_holds(coalesce($1, 'default'), $2, $3)", 3, false,
+                          false},
     [CALL_DEPTH] = {"mr_depth", "select millrace.depth($1)", 1, false, false},
     [CALL_JOB] = {"mr_job", "select millrace.job($1::bigint)::text", 1, false, false},
     [CALL_OUTCOME] = {"mr_outcome",
