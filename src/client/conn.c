@@ -133,16 +133,10 @@ const char *conn_redis_dsn(const char *dsn)
     return chosen && redis_url_is(chosen) ? chosen : NULL;
 }
 
-const char *conn_any_dsn(const char *dsn)
-{
-    const char *source = NULL;
-
-    return pick_dsn(dsn, &source);
-}
-
 const char *conn_shards_dsn(const char *dsn)
 {
-    const char *chosen = conn_any_dsn(dsn);
+    const char *source = NULL;
+    const char *chosen = pick_dsn(dsn, &source);
 
     return dsn_is_list(chosen) ? chosen : NULL;
 }

@@ -71,9 +71,6 @@ const char *conn_redis_dsn(const char *dsn);
 // everything that needs one, refuses it with MR_EUSAGE.
 const char *conn_shards_dsn(const char *dsn);
 
-// The dsn that counts, unchecked: NULL for libpq's own environment.
-const char *conn_any_dsn(const char *dsn);
-
 // Begins to connect without waiting, with conn_open()'s settings; NULL without memory. libpq stays
 // with a host that does not answer for as long as the caller waits: after that, `turn` is one more,
 // and the hosts of the dsn are tried from the next one on.

@@ -128,9 +128,9 @@ int shard_info_read(const PGresult *result, struct shard_info *ret, struct mr_er
 
 // ---- the set ----
 
-static int not_enrolled(int at, struct mr_error *err)
+static int not_enrolled(struct mr_error *err)
 {
-    mr_error_set(err, MR_ECONFIG, "the database at address %d is not a shard", at + 1);
+    mr_error_set(err, MR_ECONFIG, "the database is not a shard");
     mr_error_hint(err, "`millrace shard add` makes it one of the set that the other addresses are "
                        "of.");
     return MR_ECONFIG;
@@ -160,7 +160,7 @@ int shard_set_admit(struct shard_set *set, int at, const struct shard_info *info
 {
     set->entries[at].known = false;
     if (!info->enrolled) {
-        return not_enrolled(at, err);
+        return not_enrolled(err);
     }
     for (int i = 0; i < set->count; i++) {
         if (i == at || !set->entries[i].known) {

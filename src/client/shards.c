@@ -364,6 +364,7 @@ int shards_open(const mr_conn_options *options, const char *dsn, struct shards *
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     shards->timeout_ms = options->timeout_ms;
+    shards->turn = (unsigned)clock_us(); // not all clients begin with the same one
     code = open_each(shards, options, &list, &why);
     dsn_list_done(&list);
     if (code == 0) {

@@ -196,6 +196,11 @@ static void take_jobs(struct worker *worker, PGresult *result)
         fail(worker, &err);
         return;
     }
+    if (worker->options.shard_leases && batch_of_shard(batch, worker->shard, &err)) {
+        mr_batch_free(batch); // its jobs come back when the lease expires
+        worker->claim_at_ms = clock_ms() + worker_pause(&worker->claim_pause_ms);
+        return;
+    }
     int64_t length_ms = batch_lease_ms(batch);
     struct lease *lease =
         lease_new(batch, length_ms > LEASE_MIN_MS ? length_ms : LEASE_MIN_MS, clock_ms());
@@ -291,6 +296,7 @@ static void send_claim(struct worker *worker, int max_jobs)
     call_bool(&call, !worker->options.without_state);
     if (wire_send(worker->wire, &call, claimed, worker, NULL) == 0) {
         worker->asked[worker->claiming++] = max_jobs;
+        worker->asked_at_ms = clock_ms();
     }
 }
 
@@ -308,7 +314,8 @@ static bool is_stuck(const struct worker *worker)
 static bool may_claim(const struct worker *worker)
 {
     return !worker->stopping && worker->claiming < (worker->flowing ? WORKER_CLAIMS_MAX : 1) &&
-           !worker->registering && wire_connected(worker->wire) && !is_stuck(worker);
+           !worker->registering && wire_connected(worker->wire) && !is_stuck(worker) &&
+           (worker->admitted || !worker->ops.admit);
 }
 
 // Jobs that are on their way, perhaps.
@@ -366,6 +373,44 @@ static void ping(struct worker *worker, int64_t now_ms)
     }
 }
 
+int worker_on_the_way(const struct worker *worker)
+{
+    return clock_ms() - worker->asked_at_ms < WORKER_ANSWER_MS ? asked_for(worker) : 0;
+}
+
+// ---- shards ----
+
+static void told_shard(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct worker *worker = arg;
+    struct shard_info info;
+    struct mr_error why;
+
+    if (err) {
+        if (err->code != MR_ECONNECT) {
+            claim_failed(worker, err);
+            wire_reset(worker->wire); // asked again with the next connection
+        }
+        return;
+    }
+    if (shard_info_read(result, &info, &why) || worker->ops.admit(worker->arg, &info, &why)) {
+        fail(worker, &why);
+        return;
+    }
+    worker->admitted = true;
+    worker->shard = info.number;
+}
+
+static void ask_shard(struct worker *worker)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_SHARD);
+    if (wire_send(worker->wire, &call, told_shard, worker, NULL)) {
+        wire_reset(worker->wire);
+    }
+}
+
 // ---- the whole ----
 
 static void wire_event(void *arg, enum wire_event event, const struct mr_error *err)
@@ -376,6 +421,10 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
     case WIRE_CONNECTED:
         if (worker->claim_pause_ms == 0) {
             worker->claim_at_ms = 0;
+        }
+        if (worker->ops.admit) {
+            worker->admitted = false;
+            ask_shard(worker);
         }
         worker_tell(worker, WORKER_CONNECTED, NULL, NULL);
         return;
