@@ -10,18 +10,21 @@
 
 #include "client/queue_ops.h"
 
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/json_scan.h"
+#include "base/str.h"
 #include "client/batch.h"
 #include "client/mr_conn.h"
 #include "client/request.h"
 #include "client/shards.h"
 
 #define LIST_SIZE_MAX ((size_t)1000 * 1000 * 1000)
+// So much of a lease is shown, as the database does.
+#define LEASE_SHOWN 80
 
 // ---- which shard ----
 
@@ -52,16 +55,39 @@ static int target_number(mr_conn *conn, int number, struct target *ret, mr_error
     return 0;
 }
 
-static int target_id(mr_conn *conn, int64_t id, struct target *ret, mr_error *err)
+// `what` it is that has the id, for the message.
+static int target_id(mr_conn *conn, int64_t id, const char *what, struct target *ret, mr_error *err)
 {
     int number = shard_of_id(id);
 
     if (number < 0) {
-        mr_error_set(err, MR_EUNKNOWN, "there is no job %lld", (long long)id);
+        mr_error_set(err, MR_EUNKNOWN, "there is no %s %lld", what, (long long)id);
+        mr_error_sqlstate(err, "MR003");
         mr_error_hint(err, "Its id is not one that a shard makes.");
         return MR_EUNKNOWN;
     }
     return target_number(conn, number, ret, err);
+}
+
+// A text that is no lease of these shards is a lease that is lost, as on one database.
+static int lost(const char *lease, const char *why, mr_error *err)
+{
+    char quoted[SHARD_LEASE_SIZE * 2] = "";
+    size_t used = 0;
+
+    for (const char *c = lease; *c && c - lease < LEASE_SHOWN && used + 2 < sizeof(quoted); c++) {
+        quoted[used++] = *c;
+        if (*c == '\'') {
+            quoted[used++] = *c;
+        }
+    }
+    str_trim_utf8(quoted);
+    mr_error_set(err, MR_ELEASE, "lease '%s' is lost", quoted);
+    mr_error_sqlstate(err, "MR001");
+    mr_error_detail(err, "%s", why);
+    mr_error_hint(err, "On several shards a lease begins with the number of its shard, as s2:...; give "
+                       "it as the claim did.");
+    return MR_ELEASE;
 }
 
 static int lease_number(const char *lease, const char **ret_lease, int *ret, mr_error *err)
@@ -73,10 +99,7 @@ static int lease_number(const char *lease, const char **ret_lease, int *ret, mr_
     }
     int number = shard_of_lease(lease, ret_lease);
     if (number < 0) {
-        mr_error_set(err, MR_EUSAGE, "the lease names no shard");
-        mr_error_hint(err, "On several shards a lease begins with the shard's number, as s2:...; give "
-                           "it as the claim did.");
-        return MR_EUSAGE;
+        return lost(lease, "It names no shard.", err);
     }
     *ret = number;
     return 0;
@@ -89,16 +112,36 @@ static int target_lease(mr_conn *conn, const char *lease, struct target *ret, mr
     int code = lease_number(lease, &rest, &number, err);
 
     if (code || (code = target_number(conn, number, ret, err))) {
-        return code;
+        return code == MR_EUNKNOWN ? lost(lease, "Its shard is not in the set.", err) : code;
     }
     ret->lease = rest;
     return 0;
+}
+
+// The database names the lease as it knows it; the caller knows it with the number of the shard.
+static void name_lease(const struct target *target, mr_error *err)
+{
+    static const char before[] = "lease '"; // where it is not known which of many
+    char message[MR_ERROR_MESSAGE_SIZE];
+    char *lease = target->lease ? strstr(err->message, target->lease) : NULL;
+
+    if (!target->lease && (lease = strstr(err->message, before))) {
+        lease += sizeof(before) - 1;
+    }
+    if (lease) {
+        snprintf(message, sizeof(message), "%.*ss%d:%s", (int)(lease - err->message), err->message,
+                 shards_set(target->shards)->entries[target->at].info.number, lease);
+        memcpy(err->message, message, sizeof(message));
+    }
 }
 
 // What came of a call. The error is the caller's, and may be NULL; `why` is ours.
 static int ended(const struct target *target, int code, mr_error *why, mr_error *err)
 {
     shards_tell(target->shards, target->at, code, why);
+    if (code == MR_ELEASE || (code == MR_EUNKNOWN && target->lease)) {
+        name_lease(target, why);
+    }
     if (code && err) {
         *err = *why;
     }
@@ -365,7 +408,7 @@ static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
 {
     struct target target;
     mr_error why;
-    int code = target_id(conn, id, &target, err);
+    int code = target_id(conn, id, "job", &target, err);
 
     return code ? code
                 : ended(&target, queue_pg.job(target.conn, id, ret, &why), &why, err);
@@ -376,7 +419,7 @@ static int wait_end(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **
                     char **ret_result, char **ret_failure, mr_error *err)
 {
     struct target target;
-    int code = target_id(conn, id, &target, err);
+    int code = target_id(conn, id, "job", &target, err);
 
     return code ? code
                 : queue_pg.wait(target.conn, id, timeout_ms, ret_status, ret_result, ret_failure,
@@ -387,7 +430,7 @@ static int replay(mr_conn *conn, int64_t id, mr_error *err)
 {
     struct target target;
     mr_error why;
-    int code = target_id(conn, id, &target, err);
+    int code = target_id(conn, id, "dead letter", &target, err);
 
     return code ? code : ended(&target, queue_pg.replay(target.conn, id, &why), &why, err);
 }

@@ -97,6 +97,15 @@ static void do_well(struct shard *shard)
     shard->why.code = 0;
 }
 
+// What is wrong with the input, or with a lease, is so on any shard.
+static bool is_about_shard(int code)
+{
+    enum mr_class class = mr_code_class(code);
+
+    return code != MR_EUSAGE && (class == MR_CLASS_TRANSIENT || class == MR_CLASS_CONFIG ||
+                                 class == MR_CLASS_INTERNAL);
+}
+
 int shards_tell(struct shards *shards, int at, int code, mr_error *err)
 {
     struct shard *shard = &shards->all[at];
@@ -109,7 +118,7 @@ int shards_tell(struct shards *shards, int at, int code, mr_error *err)
     } else {
         do_well(shard);
     }
-    if (code) {
+    if (is_about_shard(code)) {
         name_shard(shards, at, err);
     }
     return code;

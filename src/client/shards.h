@@ -40,7 +40,8 @@ int shards_turn(struct shards *shards);
 mr_conn *shards_use(struct shards *shards, int at, mr_error *err);
 // The same for whoever needs this one: waits for it.
 mr_conn *shards_need(struct shards *shards, int at, mr_error *err);
-// What came of the call: 0 or its code. Names the shard in err on failure. Returns the code.
+// What came of the call: 0 or its code. Names the shard in err where the failure is one of its own.
+// Returns the code.
 int shards_tell(struct shards *shards, int at, int code, mr_error *err);
 
 // The address of a shard, by its number. Fails with MR_ECONNECT where it may be one that cannot be

@@ -283,6 +283,7 @@ const char *const config_handler_keys[CONFIG_HANDLERS] = {
 };
 
 #define TEXT(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
+#define TEXTS(name)         CFG_STR_LIST_CB(name, NULL, CFGF_NODEFAULT, read_text)
 #define WORD(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
 #define DURATION(name)      CFG_INT_CB(name, 0, CFGF_NODEFAULT, read_duration)
 #define SPAN(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_span)
@@ -300,7 +301,7 @@ static cfg_opt_t worker_keys[] = {
     TEXT("http"),
     TEXT("sql"),
     TEXT("plugin"),
-    TEXT("dsn"),
+    TEXTS("dsn"),
     FLAG("pooler"),
     NUMBER("concurrency"),
     NUMBER("batch"),
@@ -400,7 +401,7 @@ static cfg_opt_t http_keys[] = {
 };
 
 static cfg_opt_t file_keys[] = {
-    TEXT("dsn"),
+    TEXTS("dsn"),
     FLAG("pooler"),
     CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
     CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),

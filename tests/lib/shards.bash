@@ -8,6 +8,10 @@
 #   use_shards INDEX...   MILLRACE_DSN names these, in this order
 #   on INDEX SQL          runs SQL in one of them
 #   drop_databases        for teardown()
+#
+#   start_servers N       N servers of this file's own, a shard on each: ${servers[@]}, ${addresses[@]}, MILLRACE_DSN
+#   server VERB INDEX     tools/pgserver start, stop, crash, restart on one of them
+#   remove_servers        for teardown_file()
 
 address_of()
 {
@@ -69,4 +73,33 @@ drop_databases()
     done
     databases=()
     unset MILLRACE_DSN
+}
+
+# The socket stays where it is over a restart, and so does the address.
+start_servers()
+{
+    local i
+    servers=()
+    addresses=()
+    for ((i = 0; i < $1; i++)); do
+        servers+=("$MR_SCRATCH/shard_$i")
+        "$MR_ROOT/tools/pgserver" start "${servers[i]}" -o fsync=off -o shared_buffers=16MB -o max_connections=40 || return
+        eval "$("$MR_ROOT/tools/pgserver" env "${servers[i]}")"
+        addresses+=("$(address_of postgres)")
+        MILLRACE_DSN="${addresses[i]}" "$MR_BIN" migrate >/dev/null || return
+    done
+    export PGHOST=$MR_PGHOST PGPORT=$MR_PGPORT PGUSER=$MR_PGUSER
+}
+
+server()
+{
+    "$MR_ROOT/tools/pgserver" "$1" "${servers[$2]}"
+}
+
+remove_servers()
+{
+    local dir
+    for dir in "${servers[@]}"; do
+        "$MR_ROOT/tools/pgserver" remove "$dir"
+    done
 }
