@@ -13,6 +13,8 @@
 
 // Once one shard has answered, how long the others are waited for when a connection is opened.
 #define LATE_MS 2000
+// How often those that nobody asked for are looked after.
+#define AROUND_MS 100
 
 struct shard {
     mr_conn *conn;
@@ -26,6 +28,7 @@ struct shards {
     struct shard_set set;
     struct shard all[SHARD_NUMBERS];
     int64_t timeout_ms;
+    int64_t around_at_ms; // when to look around next
     unsigned turn;
 };
 
@@ -194,6 +197,18 @@ mr_conn *shards_need(struct shards *shards, int at, mr_error *err)
         return refuse(shards, at, &why, err);
     }
     return shard->conn;
+}
+
+void shards_look_around(struct shards *shards)
+{
+    int64_t now_ms = clock_ms();
+
+    if (now_ms >= shards->around_at_ms) {
+        shards->around_at_ms = now_ms + AROUND_MS;
+        for (int i = 0; i < shards->set.count; i++) {
+            shards_use(shards, i, NULL);
+        }
+    }
 }
 
 bool shards_accepts(const struct shards *shards, int at, mr_error *err)

@@ -44,6 +44,10 @@ mr_conn *shards_need(struct shards *shards, int at, mr_error *err);
 // Returns the code.
 int shards_tell(struct shards *shards, int at, int code, mr_error *err);
 
+// Lets those that were down come back, and learns what has changed: for calls that otherwise would only
+// see the shards of their own keys.
+void shards_look_around(struct shards *shards);
+
 // The address of a shard, by its number. Fails with MR_ECONNECT where it may be one that cannot be
 // reached, MR_EUNKNOWN where there is none.
 int shards_find(struct shards *shards, int number, int *ret, mr_error *err);

@@ -202,6 +202,7 @@ static int place_job(mr_conn *conn, const mr_job_spec *job, place_fn *place, voi
     mr_error why;
     int code;
 
+    shards_look_around(shards);
     room_wait_begin(&wait, clock_ms(), mr__conn_full_wait_ms(conn));
     while ((code = is_pinned(job) ? place_pinned(shards, job, place, arg, &why)
                                   : place_by_key(shards, key_of(job), place, arg, &why)) &&
@@ -435,6 +436,7 @@ static int spread_round(struct spread *spread, bool *ret_left, mr_error *err)
 {
     int code = 0;
 
+    shards_look_around(spread->shards);
     memset(spread->asked, 0, sizeof(spread->asked));
     *ret_left = false;
     for (size_t i = 0; code == 0 && i < spread->count; i++) {

@@ -41,6 +41,7 @@ struct settings {
     struct change *changes;
     size_t count;
     size_t done, refused;
+    size_t left; // of those done: to another shard
     uv_idle_t end; // closes the link from outside of its callbacks
     bool ending;
     bool asks_shard; // before anything else: what this database is
@@ -237,7 +238,7 @@ static void log_refusal(const struct change *change, const struct mr_error *err)
 static void finish(struct settings *settings)
 {
     const struct log_field fields[] = {
-        LOG_NUMBER_FIELD("applied", (int64_t)(settings->done - settings->refused)),
+        LOG_NUMBER_FIELD("applied", (int64_t)(settings->done - settings->refused - settings->left)),
         LOG_NUMBER_FIELD("refused", (int64_t)settings->refused),
     };
 
@@ -287,6 +288,7 @@ static void leave_schedules(struct settings *settings)
         if (str_equal(change->what, "schedule") && change->status != CHANGE_DONE) {
             change->status = CHANGE_DONE;
             settings->done++;
+            settings->left++;
         }
     }
 }
