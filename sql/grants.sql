@@ -20,11 +20,11 @@ begin
         ('millrace_reader',   'overview'), ('millrace_reader', 'history'), ('millrace_reader', 'list_jobs'), ('millrace_reader', 'list_dead'),
         ('millrace_reader',   'dead_groups'), ('millrace_reader', 'queue_story'), ('millrace_reader', 'system'), ('millrace_reader', 'metrics'),
         ('millrace_reader',   'list_schedules'), ('millrace_reader', 'list_batches'), ('millrace_reader', 'list_workers'),
-        ('millrace_reader',   'cache_stats'),
+        ('millrace_reader',   'cache_stats'), ('millrace_reader', 'shard'), ('millrace_reader', 'shard_open'),
         ('millrace_reader',   'part_coding'), ('millrace_reader', 'part_size'), ('millrace_reader', 'payload_policy'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'), ('millrace_reader', 'capture_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),
-        ('millrace_producer', 'enqueue_once'),
+        ('millrace_producer', 'enqueue_once'), ('millrace_producer', 'shard_holds'),
         ('millrace_producer', 'capture'), ('millrace_producer', 'uncapture'), ('millrace_producer', 'capture_enable'), ('millrace_producer', 'capture_disable'),
         ('millrace_producer', 'capture_plan'), ('millrace_producer', 'capture_change'), ('millrace_producer', 'capture_run'), ('millrace_producer', 'capture_put'),      -- called by these, and by triggers
         ('millrace_producer', 'batch_begin'), ('millrace_producer', 'batch_add'), ('millrace_producer', 'batch_seal'), ('millrace_producer', 'depend'),
@@ -49,7 +49,7 @@ begin
         ('millrace_admin',    'set_cache'),
         ('millrace_admin',    'replay'), ('millrace_admin', 'schedule'), ('millrace_admin', 'unschedule'), ('millrace_admin', 'schedule_enable'),
         ('millrace_admin',    'schedule_disable'), ('millrace_admin', 'schedule_run'),
-        ('millrace_admin',    'bridge_forget'),
+        ('millrace_admin',    'bridge_forget'), ('millrace_admin', 'shard_join'), ('millrace_admin', 'shard_change'), ('millrace_admin', 'shard_leave'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
       ) g(role_name, function_name)
       join pg_proc f on f.proname = g.function_name

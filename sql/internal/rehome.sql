@@ -20,7 +20,8 @@ begin
   perform setval('millrace.pos_seq', 1 + (~31 & greatest(pg_sequence_last_value('millrace.pos_seq'::regclass), (select max(j.pos) from millrace.job j),
                                               (select max(j.job_id) from millrace.job j), (select max(k.last_pos) from millrace.claim k),
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
-                                              (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a), 1)));
+                                              (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a),
+                                              (select p.shard_no::bigint << 48 from millrace.shard_place p), 1)));
   perform setval('millrace.batch_seq', greatest((select max(b.batch_id) from millrace.batch b), pg_sequence_last_value('millrace.batch_seq'::regclass), 1));
   perform setval('millrace.cache_no', greatest((select max(c.entry_no) from millrace.cache_0 c), (select max(c.entry_no) from millrace.cache_1 c), pg_sequence_last_value('millrace.cache_no'::regclass), 1)),
           setval('millrace.lock_no', greatest((select max(h.lock_no) from millrace.lock_held h), pg_sequence_last_value('millrace.lock_no'::regclass), 1)),

@@ -168,27 +168,32 @@ static void print_id(const struct enqueue *enqueue, int64_t id)
     ids_end(&ids);
 }
 
+static void fill_job(const struct enqueue *enqueue, mr_job_spec *job)
+{
+    job->kind = enqueue->kind;
+    job->args = enqueue->args;
+    job->queue = enqueue->queue;
+    job->priority = enqueue->priority < 0 ? PRIORITY_DEFAULT : (int)enqueue->priority;
+    job->run_at = enqueue->at;
+    job->delay_ms = enqueue->delay_ms;
+    job->unique_key = enqueue->unique;
+    job->on_conflict = enqueue->on_conflict;
+    job->unique_for_ms = enqueue->unique_for_ms;
+    job->ordering_key = enqueue->key;
+    job->tenant = enqueue->tenant;
+    job->ref = enqueue->ref;
+    job->max_attempts = enqueue->max_attempts < 0 ? 0 : (int)enqueue->max_attempts;
+    job->timeout_ms = enqueue->timeout_ms;
+    job->expires_in_ms = enqueue->expires_ms;
+    job->meta = enqueue->meta;
+}
+
 static int enqueue_redis(const struct enqueue *enqueue, struct mr_error *err)
 {
     mr_job_spec job = MR_JOB_SPEC_INIT;
     int64_t id = 0;
 
-    job.kind = enqueue->kind;
-    job.args = enqueue->args;
-    job.queue = enqueue->queue;
-    job.priority = enqueue->priority < 0 ? PRIORITY_DEFAULT : (int)enqueue->priority;
-    job.run_at = enqueue->at;
-    job.delay_ms = enqueue->delay_ms;
-    job.unique_key = enqueue->unique;
-    job.on_conflict = enqueue->on_conflict;
-    job.unique_for_ms = enqueue->unique_for_ms;
-    job.ordering_key = enqueue->key;
-    job.tenant = enqueue->tenant;
-    job.ref = enqueue->ref;
-    job.max_attempts = enqueue->max_attempts < 0 ? 0 : (int)enqueue->max_attempts;
-    job.timeout_ms = enqueue->timeout_ms;
-    job.expires_in_ms = enqueue->expires_ms;
-    job.meta = enqueue->meta;
+    fill_job(enqueue, &job);
     int code = enqueue->file ? redis_jobs_refuse("--file", err)
                              : redis_jobs_enqueue(enqueue->shared.dsn, &job, &id, err);
     if (code == 0) {
@@ -212,6 +217,39 @@ static int code_args(struct conn *conn, struct enqueue *enqueue, struct parcel *
     }
     enqueue->args = job.args;
     mr_conn_free(wrapped);
+    return code;
+}
+
+static int refuse_file(struct mr_error *err)
+{
+    mr_error_set(err, MR_EUSAGE, "--file needs one database; the address names several");
+    mr_error_hint(err, "Give --dsn of one shard and a file for each, or use mr_enqueue_jobs(), which "
+                       "spreads them.");
+    return MR_EUSAGE;
+}
+
+// The library finds the shard.
+static int enqueue_shards(const struct enqueue *enqueue, struct mr_error *err)
+{
+    mr_conn_options options = MR_CONN_OPTIONS_INIT;
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    mr_conn *conn = NULL;
+    int64_t id = 0;
+
+    if (enqueue->file) {
+        return refuse_file(err);
+    }
+    options.dsn = enqueue->shared.dsn;
+    options.full_wait_ms = enqueue->wait_ms;
+    fill_job(enqueue, &job);
+    int code = mr_conn_open(&options, &conn, err);
+    if (code == 0 && (code = mr_enqueue(conn, &job, &id, err)) == 0) {
+        print_id(enqueue, id);
+    }
+    mr_conn_free(conn);
+    if (code && err->error_class == MR_CLASS_REJECTED) {
+        mr_error_detail(err, "%s", "");
+    }
     return code;
 }
 
@@ -518,6 +556,9 @@ static int run(const struct enqueue *enqueue, struct mr_error *err)
 {
     if (conn_redis_dsn(enqueue->shared.dsn)) {
         return enqueue_redis(enqueue, err);
+    }
+    if (conn_shards_dsn(enqueue->shared.dsn)) {
+        return enqueue_shards(enqueue, err);
     }
     return (enqueue->file ? enqueue_many : enqueue_one)(enqueue, err);
 }

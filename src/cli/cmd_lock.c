@@ -219,7 +219,7 @@ int cmd_lock(int argc, char **argv)
         {"try", OPTION_FLAG, &lock.once, NULL, "do not wait for it"},
         {"ttl", OPTION_SPAN, &lock.ttl_ms, "TIME", "a lease of this length, renewed (none)"},
         {"owner", OPTION_STRING, &lock.owner, "NAME", "of the lease (host, pid and a number)"},
-        {"dsn", OPTION_STRING, &lock.shared.dsn, "DSN", "the database; see millrace(1)"},
+        {"dsn", OPTION_DSN, &lock.shared.dsn, "DSN", "the database; see millrace(1)"},
         {"help", OPTION_FLAG, &lock.shared.help, NULL, "show this"},
         {0},
     };

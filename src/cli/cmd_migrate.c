@@ -194,7 +194,7 @@ int cmd_migrate(int argc, char **argv)
 {
     struct migrate migrate = {.lock_timeout_ms = 5000, .wait_timeout_ms = 60000};
     const struct option_row rows[] = {
-        {"dsn", OPTION_STRING, &migrate.dsn, "DSN", "the database; see millrace(1)"},
+        {"dsn", OPTION_DSN, &migrate.dsn, "DSN", "the database; see millrace(1)"},
         {"check", OPTION_FLAG, &migrate.check, NULL, "say what would be done, change nothing"},
         {"again", OPTION_FLAG, &migrate.again, NULL,
          "install functions, views and grants though they are up to date"},

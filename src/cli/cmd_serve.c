@@ -74,7 +74,7 @@ int cmd_serve(int argc, char **argv)
         {"c", OPTION_STRING, &options.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
         {"config", OPTION_STRING, &options.config_path, "FILE", "the same"},
         {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http,bridge)"},
-        {"dsn", OPTION_STRING, &options.dsn, "DSN", "the database (the file's; see millrace(1))"},
+        {"dsn", OPTION_DSN, &options.dsn, "DSN", "the database (the file's; see millrace(1))"},
         {"pid-file", OPTION_STRING, &options.pid_file, "FILE", "where to write the pid (nowhere)"},
         {"check", OPTION_FLAG, &check, NULL, "check the configuration and end"},
         {"help", OPTION_FLAG, &help, NULL, "show this"},

@@ -554,7 +554,7 @@ int cmd_top(int argc, char **argv)
     const struct option_row rows[] = {
         {"interval", OPTION_DURATION, &top.interval_ms, "TIME", "between looks (1s)"},
         {"once", OPTION_FLAG, &once, NULL, "print one look and end"},
-        {"dsn", OPTION_STRING, &shared.dsn, "DSN", "the database; see millrace(1)"},
+        {"dsn", OPTION_DSN, &shared.dsn, "DSN", "the database; see millrace(1)"},
         {"help", OPTION_FLAG, &shared.help, NULL, "show this"},
         {0},
     };

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "client/call.h"
 #include "client/conn.h"
+#include "client/dsn_list.h"
 #include "daemon/config.h"
 #include "daemon/signals.h"
 #include "daemon/station.h"
@@ -25,7 +26,13 @@ struct work {
     int64_t concurrency, batch, failures;
     bool help, json, until_empty;
     // while it runs
-    struct station *station;
+    struct dsn_list list; // one, or several shards
+    struct station_share share;
+    struct work_station {
+        struct work *work;
+        struct station *station; // NULL: it has ended
+    } stations[DSN_LIST_MAX];
+    int running; // stations
     struct signals signals;
     mr_worker_counts counts;
     int code;
@@ -107,7 +114,7 @@ static int check_usage(struct work *work, struct mr_error *err)
 
 // A wrong address, a password, a missing schema or privilege: somebody who starts a worker wants
 // to be told now. Later the worker reconnects for as long as it takes.
-static int check_database(const struct config_worker *worker, struct mr_error *err)
+static int check_one(const struct config_worker *worker, const char *dsn, struct mr_error *err)
 {
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *result = NULL;
@@ -116,7 +123,7 @@ static int check_database(const struct config_worker *worker, struct mr_error *e
     call_init(&call, CALL_WAIT_CHANNEL);
     call_text(&call, worker->queue);
     call_text(&call, worker->name);
-    int code = conn_open(worker->dsn, &conn, err);
+    int code = conn_open(dsn, &conn, err);
     return code ? code : call_exec(&call, conn_pg(conn), &result, err);
 }
 
@@ -135,54 +142,128 @@ static int check_redis(const struct config_worker *worker, struct mr_error *err)
     return code;
 }
 
-static int check_source(const struct config_worker *worker, struct mr_error *err)
+// Of several shards those that are up are checked; one has to be.
+static int check_database(const struct work *work, struct mr_error *err)
 {
-    return worker->redis ? check_redis(worker, err) : check_database(worker, err);
+    int down = 0;
+
+    for (int i = 0; i < work->list.count; i++) {
+        int code = check_one(&work->worker, work->list.items[i], err);
+        bool passed_over = work->list.count > 1 && (code == MR_ECONNECT || code == MR_EREADONLY);
+        down += passed_over;
+        if (code && (!passed_over || down == work->list.count)) {
+            return code;
+        }
+    }
+    return 0;
+}
+
+static int check_source(const struct work *work, struct mr_error *err)
+{
+    return work->worker.redis ? check_redis(&work->worker, err) : check_database(work, err);
+}
+
+static int read_addresses(struct work *work, struct mr_error *err)
+{
+    const char *several = conn_shards_dsn(work->worker.dsn);
+
+    return dsn_list_parse(several ? several : work->worker.dsn, &work->list, err);
 }
 
 // ---- while it runs ----
+
+static void stop_stations(struct work *work)
+{
+    for (int i = 0; i < work->list.count; i++) {
+        if (work->stations[i].station) {
+            station_stop(work->stations[i].station);
+        }
+    }
+}
 
 static void on_stop(void *arg)
 {
     struct work *work = arg;
 
-    if (work->station) {
-        station_stop(work->station);
+    stop_stations(work);
+    if (work->running > 0) {
         signals_limit(&work->signals, work->worker.grace_ms + SIGNALS_MARGIN_MS);
     }
 }
 
+static void add_counts(mr_worker_counts *to, const mr_worker_counts *from)
+{
+    to->completed += from->completed;
+    to->failed += from->failed;
+    to->requeued += from->requeued;
+    to->released += from->released;
+    to->lost += from->lost;
+    to->reconnects += from->reconnects;
+}
+
+// The first that fails ends them all.
 static void on_end(void *arg, int code, const struct mr_error *err)
 {
-    struct work *work = arg;
+    struct work_station *ended = arg;
+    struct work *work = ended->work;
+    mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
 
-    station_counts(work->station, &work->counts);
-    work->station = NULL;
-    work->code = code;
-    if (code) {
+    station_counts(ended->station, &counts);
+    add_counts(&work->counts, &counts);
+    ended->station = NULL;
+    work->running--;
+    if (code && !work->code) {
+        work->code = code;
         work->err = *err;
+        stop_stations(work);
     }
-    signals_close(&work->signals);
+    if (work->running == 0) {
+        signals_close(&work->signals);
+    }
+}
+
+static int start_one(struct work *work, int at, uv_loop_t *loop, struct mr_error *err)
+{
+    struct work_station *one = &work->stations[at];
+    struct station_options options;
+    char name[CONFIG_WORKER_NAME_SIZE];
+
+    config_worker_station(&work->worker, NULL, name, &options);
+    options.worker.until_empty = work->until_empty;
+    options.worker.dsn = options.handler.dsn = work->list.items[at];
+    if (work->list.count > 1) {
+        options.share = &work->share;
+        options.address = at;
+    }
+    one->work = work;
+    int code = station_new(&options, loop, &one->station, err);
+    if (code == 0) {
+        station_on_end(one->station, on_end, one);
+        work->running++;
+    }
+    return code;
 }
 
 static int run(struct work *work, struct mr_error *err)
 {
     const struct signals_hooks hooks = {.stop = on_stop, .arg = work};
-    struct station_options options;
-    char name[CONFIG_WORKER_NAME_SIZE];
     uv_loop_t loop;
+    int code = 0;
 
-    config_worker_station(&work->worker, NULL, name, &options);
-    options.worker.until_empty = work->until_empty;
+    work->share.set.count = work->list.count;
     uv_loop_init(&loop);
-    int code = station_new(&options, &loop, &work->station, err);
-    if (code == 0) {
-        station_on_end(work->station, on_end, work);
+    for (int i = 0; code == 0 && i < work->list.count; i++) {
+        code = start_one(work, i, &loop, err);
+    }
+    if (code) {
+        stop_stations(work);
+    }
+    if (work->running > 0) {
         signals_init(&work->signals, &loop, &hooks);
         uv_run(&loop, UV_RUN_DEFAULT);
-        if ((code = work->code)) {
-            *err = work->err;
-        }
+    }
+    if (code == 0 && (code = work->code)) {
+        *err = work->err;
     }
     uv_loop_close(&loop);
     return code;
@@ -210,7 +291,13 @@ static int work_run(struct work *work)
     int64_t began_ms = clock_ms();
     struct mr_error err;
 
-    if (config_setup_log(NULL, &err) || check_source(&work->worker, &err) || run(work, &err)) {
+    int code = config_setup_log(NULL, &err);
+    if (code == 0 && (code = read_addresses(work, &err)) == 0) {
+        code = check_source(work, &err);
+        code = code ? code : run(work, &err);
+        dsn_list_done(&work->list);
+    }
+    if (code) {
         return command_fail(&err);
     }
     if (work->json) {
@@ -234,7 +321,7 @@ int cmd_work(int argc, char **argv)
          "a function in the database, in the transaction that completes"},
         {"plugin", OPTION_STRING, &work.targets[HANDLER_PLUGIN], "FILE",
          "a shared object, FILE[:FUNCTION]"},
-        {"dsn", OPTION_STRING, &worker->dsn, "DSN", "the database; see millrace(1)"},
+        {"dsn", OPTION_DSN, &worker->dsn, "DSN", "the database; see millrace(1)"},
         {"via", OPTION_STRING, &worker->redis, "REDIS",
          "take jobs from this Redis, where a relay puts them"},
         {"pooler", OPTION_FLAG, &worker->pooler, NULL,

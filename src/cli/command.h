@@ -41,7 +41,7 @@ struct command_shared {
 
 // The rows of an option table that fill it.
 #define COMMAND_SHARED_ROWS(shared)                                                 \
-    {"dsn", OPTION_STRING, &(shared)->dsn, "DSN", "the database; see millrace(1)"}, \
+    {"dsn", OPTION_DSN, &(shared)->dsn, "DSN", "the database; see millrace(1)"}, \
         {"json", OPTION_FLAG, &(shared)->json, NULL, "print JSON"},                 \
     {                                                                               \
         "help", OPTION_FLAG, &(shared)->help, NULL, "show this"                     \
@@ -109,6 +109,7 @@ command_fn cmd_queue;
 command_fn cmd_resume;
 command_fn cmd_retry;
 command_fn cmd_serve;
+command_fn cmd_shard;
 command_fn cmd_status;
 command_fn cmd_token;
 command_fn cmd_top;

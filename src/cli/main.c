@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/str.h"
+#include "cli/across.h"
 #include "cli/command.h"
 #include "client/conn.h"
+#include "client/dsn_list.h"
 #include "config.h"
 
 // What a command can be pointed at.
@@ -24,32 +27,35 @@ static const struct command {
     const char *name;
     command_fn *run;
     enum backends backends;
+    enum across across; // where the address is a list
     const char *help;
 } commands[] = {
-    {"up", cmd_up, ON_ITS_OWN, "a private PostgreSQL, the schema and the daemon, all in one"},
-    {"migrate", cmd_migrate, ON_ITS_OWN, "install or upgrade the schema"},
-    {"enqueue", cmd_enqueue, ON_EITHER, "enqueue a job, or one for each line of a file"},
-    {"status", cmd_status, ON_EITHER, "the queues in figures, and what is wrong"},
-    {"top", cmd_top, ON_POSTGRESQL, "the queues, live"},
-    {"job", cmd_job, ON_POSTGRESQL, "the story of a job"},
-    {"wait", cmd_wait, ON_POSTGRESQL, "until a job has ended, and what came of it"},
-    {"pause", cmd_pause, ON_POSTGRESQL, "a queue hands out no more jobs"},
-    {"resume", cmd_resume, ON_POSTGRESQL, "a queue hands out jobs again"},
-    {"cancel", cmd_cancel, ON_POSTGRESQL, "a job that waits ends, one that runs is told to"},
-    {"dead", cmd_dead, ON_EITHER, "dead letters: list, show, replay, purge"},
-    {"queue", cmd_queue, ON_POSTGRESQL, "queues and their settings: list, show, set"},
-    {"retry", cmd_retry, ON_POSTGRESQL, "attempts and backoff of a kind: set, list"},
-    {"cron", cmd_cron, ON_POSTGRESQL, "schedules: list, set, remove, next, enable, disable, run"},
-    {"cache", cmd_cache, ON_EITHER, "the cache: get, set, delete, stats"},
-    {"lock", cmd_lock, ON_EITHER, "a command under a lock"},
-    {"capture", cmd_capture, ON_POSTGRESQL,
+    {"up", cmd_up, ON_ITS_OWN, ACROSS_ITSELF, "a private PostgreSQL, the schema and the daemon, all in one"},
+    {"migrate", cmd_migrate, ON_ITS_OWN, ACROSS_EACH, "install or upgrade the schema"},
+    {"enqueue", cmd_enqueue, ON_EITHER, ACROSS_ITSELF, "enqueue a job, or one for each line of a file"},
+    {"status", cmd_status, ON_EITHER, ACROSS_EACH, "the queues in figures, and what is wrong"},
+    {"top", cmd_top, ON_POSTGRESQL, ACROSS_ITSELF, "the queues, live"},
+    {"job", cmd_job, ON_POSTGRESQL, ACROSS_JOB, "the story of a job"},
+    {"wait", cmd_wait, ON_POSTGRESQL, ACROSS_JOB, "until a job has ended, and what came of it"},
+    {"pause", cmd_pause, ON_POSTGRESQL, ACROSS_EACH, "a queue hands out no more jobs"},
+    {"resume", cmd_resume, ON_POSTGRESQL, ACROSS_EACH, "a queue hands out jobs again"},
+    {"cancel", cmd_cancel, ON_POSTGRESQL, ACROSS_JOB, "a job that waits ends, one that runs is told to"},
+    {"dead", cmd_dead, ON_EITHER, ACROSS_DEAD, "dead letters: list, show, replay, purge"},
+    {"queue", cmd_queue, ON_POSTGRESQL, ACROSS_EACH, "queues and their settings: list, show, set"},
+    {"shard", cmd_shard, ON_POSTGRESQL, ACROSS_ITSELF,
+     "databases behind one client: add, list, drain, resume, remove"},
+    {"retry", cmd_retry, ON_POSTGRESQL, ACROSS_EACH, "attempts and backoff of a kind: set, list"},
+    {"cron", cmd_cron, ON_POSTGRESQL, ACROSS_FIRST, "schedules: list, set, remove, next, enable, disable, run"},
+    {"cache", cmd_cache, ON_EITHER, ACROSS_FIRST, "the cache: get, set, delete, stats"},
+    {"lock", cmd_lock, ON_EITHER, ACROSS_FIRST, "a command under a lock"},
+    {"capture", cmd_capture, ON_POSTGRESQL, ACROSS_ITSELF,
      "tables whose changes become jobs: add, remove, list, enable, disable"},
-    {"serve", cmd_serve, ON_ITS_OWN, "the daemon: workers of a configuration file, upkeep, HTTP"},
-    {"token", cmd_token, ON_ITS_OWN, "a token of the HTTP API, and its hash for the configuration"},
-    {"work", cmd_work, ON_POSTGRESQL, "a worker from the command line"},
-    {"doctor", cmd_doctor, ON_POSTGRESQL,
+    {"serve", cmd_serve, ON_ITS_OWN, ACROSS_ITSELF, "the daemon: workers of a configuration file, upkeep, HTTP"},
+    {"token", cmd_token, ON_ITS_OWN, ACROSS_ITSELF, "a token of the HTTP API, and its hash for the configuration"},
+    {"work", cmd_work, ON_POSTGRESQL, ACROSS_ITSELF, "a worker from the command line"},
+    {"doctor", cmd_doctor, ON_POSTGRESQL, ACROSS_EACH,
      "what is wrong with the server or the schema, and the remedy"},
-    {"bench", cmd_bench, ON_ITS_OWN, "measure a server, in a scratch database"},
+    {"bench", cmd_bench, ON_ITS_OWN, ACROSS_ITSELF, "measure a server, in a scratch database"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -102,19 +108,18 @@ static int unknown_command(const char *typed)
     return command_fail(&err);
 }
 
-// The value of --dsn, NULL where it is not given. What follows `--` belongs to another program.
-static const char *find_dsn(int argc, char **argv)
+// The values of --dsn as one, NULL where it is not given. What follows `--` belongs to another program.
+// *list lives as long as what is returned.
+static const char *find_dsn(int argc, char **argv, struct buf *list)
 {
-    const char *dsn = NULL;
-
     for (int i = 2; i < argc && !str_equal(argv[i], "--"); i++) {
         if (str_starts(argv[i], "--dsn=")) {
-            dsn = argv[i] + strlen("--dsn=");
+            dsn_list_add(list, argv[i] + strlen("--dsn="));
         } else if (str_equal(argv[i], "--dsn") && i + 1 < argc) {
-            dsn = argv[++i];
+            dsn_list_add(list, argv[++i]);
         }
     }
-    return dsn;
+    return list->len ? buf_peek(list) : NULL;
 }
 
 static bool wants_help(int argc, char **argv)
@@ -127,17 +132,31 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-static int run_command(const struct command *command, int argc, char **argv)
+static int refuse_redis(const struct command *command)
 {
     struct mr_error err;
 
-    if (command->backends == ON_POSTGRESQL && conn_redis_dsn(find_dsn(argc, argv)) &&
-        !wants_help(argc, argv)) {
-        mr_error_set(&err, MR_EUSAGE, "`millrace %s` needs PostgreSQL; the address is one of Redis",
-                     command->name);
-        mr_error_hint(&err, "Give the address of a PostgreSQL database with --dsn or MILLRACE_DSN. "
-                            "docs/redis.md lists what works where.");
-        return command_fail(&err);
+    mr_error_set(&err, MR_EUSAGE, "`millrace %s` needs PostgreSQL; the address is one of Redis",
+                 command->name);
+    mr_error_hint(&err, "Give the address of a PostgreSQL database with --dsn or MILLRACE_DSN. "
+                        "docs/redis.md lists what works where.");
+    return command_fail(&err);
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    AUTO_BUF list;
+
+    buf_init(&list, DSN_LIST_SIZE_MAX);
+    const char *dsn = find_dsn(argc, argv, &list);
+    if (wants_help(argc, argv)) {
+        return command->run(argc - 1, argv + 1);
+    }
+    if (command->backends == ON_POSTGRESQL && conn_redis_dsn(dsn)) {
+        return refuse_redis(command);
+    }
+    if (command->across != ACROSS_ITSELF && conn_shards_dsn(dsn)) {
+        return across_run(command->across, command->run, dsn, argc - 1, argv + 1);
     }
     return command->run(argc - 1, argv + 1);
 }

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/str.h"
+#include "client/dsn_list.h"
 
 #define HELP_COLUMN   26
 #define HINT_DISTANCE 3
@@ -43,12 +45,32 @@ static int unknown(const struct option_row *rows, const char *name, size_t len,
     return MR_EUSAGE;
 }
 
+// A second address makes it a list, which lives as long as the program.
+static bool store_dsn(const char **target, const char *value)
+{
+    static struct buf lists[2]; // the one that is read while the other is written
+    static int next;
+
+    if (!*target) {
+        *target = value;
+        return true;
+    }
+    struct buf *list = &lists[next++ % 2];
+    buf_done(list);
+    buf_init(list, DSN_LIST_SIZE_MAX);
+    dsn_list_add(list, *target);
+    dsn_list_add(list, value);
+    *target = buf_peek(list);
+    return list->status == 0;
+}
+
 // Writes the value into the target; false when it is not of the type.
 static bool store(const struct option_row *row, const char *value)
 {
     switch (row->type) {
     case OPTION_FLAG: *(bool *)row->target = true; return true;
     case OPTION_STRING: *(const char **)row->target = value; return true;
+    case OPTION_DSN: return store_dsn(row->target, value);
     case OPTION_DURATION: return str_parse_duration_ms(value, row->target);
     case OPTION_SPAN: return str_parse_span_ms(value, row->target);
     case OPTION_NUMBER: return str_parse_int(value, 0, INT32_MAX, row->target);
@@ -63,6 +85,7 @@ static const char *hint_of(enum option_type type)
     switch (type) {
     case OPTION_FLAG:
     case OPTION_STRING: break;
+    case OPTION_DSN: return "Give fewer or shorter addresses.";
     case OPTION_DURATION:
         return "Write a duration with its unit, at most 24h: 500ms, 5s, 2min, 1h.";
     case OPTION_SPAN: return "Write a duration with its unit: 500ms, 5s, 2min, 1h, 7d.";

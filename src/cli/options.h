@@ -13,6 +13,7 @@
 enum option_type {
     OPTION_FLAG,     // bool
     OPTION_STRING,   // const char *, borrowed from argv
+    OPTION_DSN,      // const char *; given again, it is one of a list (see client/dsn_list.h)
     OPTION_DURATION, // int64_t, milliseconds, at most 24 hours: a wait
     OPTION_SPAN,     // int64_t, milliseconds, at most ten years: an age, a delay
     OPTION_NUMBER,   // int64_t, from 0 to INT32_MAX

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "client/parcel.h"
+#include "client/shard.h"
 
 // The columns of CALL_CLAIM.
 enum {
@@ -85,6 +86,8 @@ struct mr_batch {
     void *memory;     // of another backend, with
     void (*free_memory)(void *memory);
     char *queue;
+    char *shard_lease; // what callers see instead of the lease; NULL: that
+    const char *lease; // then, borrowed from the result
     int64_t lease_ms;
     size_t count;
     struct parcel parcel; // what the originals of coded parts lie in
@@ -348,6 +351,28 @@ int batch_of(size_t count, int64_t lease_ms, void *memory, void (*free_memory)(v
     return 0;
 }
 
+int batch_of_shard(mr_batch *batch, int number, mr_error *err)
+{
+    if (batch->count == 0) {
+        return 0;
+    }
+    batch->shard_lease = malloc(SHARD_LEASE_SIZE);
+    if (!batch->shard_lease) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    batch->lease = batch->jobs[0].lease;
+    shard_lease(number, batch->lease, batch->shard_lease);
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->jobs[i].lease = batch->shard_lease;
+    }
+    return 0;
+}
+
+const char *batch_lease(const mr_batch *batch)
+{
+    return batch->lease ? batch->lease : mr_batch_lease(batch);
+}
+
 int64_t batch_lease_ms(const mr_batch *batch)
 {
     return batch->lease_ms;
@@ -378,6 +403,7 @@ void mr_batch_free(mr_batch *batch)
         parcel_done(&batch->parcel);
         free(batch->flaws);
         free(batch->queue);
+        free(batch->shard_lease);
         free(batch);
     }
 }

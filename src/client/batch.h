@@ -29,6 +29,11 @@ void batch_drop_flaws(mr_batch *batch);
 int batch_of(size_t count, int64_t lease_ms, void *memory, void (*free_memory)(void *memory),
              mr_batch **ret, mr_claimed_job **ret_jobs, mr_error *err);
 
+// The jobs are of a shard: the lease that callers see gets its number. Fails with MR_ENOMEM.
+int batch_of_shard(mr_batch *batch, int number, mr_error *err);
+// The lease as the database knows it, NULL when the batch is empty.
+const char *batch_lease(const mr_batch *batch);
+
 // The jobs in such a result.
 size_t batch_rows(const PGresult *result);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "client/dsn_list.h"
 #include "store/redis_url.h"
 
 struct conn {
@@ -132,6 +133,14 @@ const char *conn_redis_dsn(const char *dsn)
     return chosen && redis_url_is(chosen) ? chosen : NULL;
 }
 
+const char *conn_shards_dsn(const char *dsn)
+{
+    const char *source = NULL;
+    const char *chosen = pick_dsn(dsn, &source);
+
+    return dsn_is_list(chosen) ? chosen : NULL;
+}
+
 int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err)
 {
     const char *source = NULL;
@@ -141,6 +150,12 @@ int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err)
         mr_error_set(err, MR_EUSAGE, "PostgreSQL is needed; the address in %s is one of Redis",
                      source);
         mr_error_hint(err, "docs/redis.md lists what works where.");
+        return MR_EUSAGE;
+    }
+    if (dsn_is_list(chosen)) {
+        mr_error_set(err, MR_EUSAGE, "this needs one database; %s names several", source);
+        mr_error_hint(err, "Give the address of one shard with --dsn. docs/shards.md lists what works "
+                           "across shards.");
         return MR_EUSAGE;
     }
 

@@ -67,6 +67,10 @@ int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err);
 // file refuses it with MR_EUSAGE.
 const char *conn_redis_dsn(const char *dsn);
 
+// The dsn that counts where it names several databases, else NULL. conn_choose_dsn(), and with it
+// everything that needs one, refuses it with MR_EUSAGE.
+const char *conn_shards_dsn(const char *dsn);
+
 // Begins to connect without waiting, with conn_open()'s settings; NULL without memory. libpq stays
 // with a host that does not answer for as long as the caller waits: after that, `turn` is one more,
 // and the hosts of the dsn are tried from the next one on.

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "client/batch.h"
+
 void entry_list_init(struct entry_list *list)
 {
     list->first = NULL;
@@ -87,7 +89,7 @@ struct lease *lease_new(mr_batch *batch, int64_t length_ms, int64_t now_ms,
     *lease = (struct lease){
         .batch = batch,
         .delivery = delivery,
-        .text = mr_batch_lease(batch),
+        .text = batch_lease(batch),
         .helds = helds,
         .count = count,
         .open = count,

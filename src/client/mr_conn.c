@@ -18,6 +18,7 @@
 #include "client/conn.h"
 #include "client/mr_parcel.h"
 #include "client/room.h"
+#include "client/shards.h"
 #include "client/sized.h"
 #include "client/wire.h"
 #include "config.h"
@@ -42,11 +43,14 @@ struct backend {
 
 static const struct backend backend_pg = {&toolbox_pg, &queue_pg};
 static const struct backend backend_redis = {&toolbox_redis, &queue_redis};
+// the toolbox is on one of them: see mr_toolbox.c
+static const struct backend backend_shards = {&toolbox_pg, &queue_shards};
 
 struct mr_conn {
     struct wire *wire;        // or
     PGconn *wrapped;          // the caller's, or
-    struct redis_link *redis; // with backend_redis
+    struct redis_link *redis; // with backend_redis, or
+    struct shards *shards;    // with backend_shards
     const struct backend *backend;
     bool pooler;
     int64_t timeout_ms;
@@ -55,6 +59,7 @@ struct mr_conn {
     struct reply_list answered; // for mr_reply_next()
     bool timer_set, closing;
     struct policies policies;
+    int connects; // so many times
     struct mr_error why; // there is no connection; code 0: not known, or there is one
 };
 
@@ -146,7 +151,10 @@ static void on_event(void *arg, enum wire_event event, const struct mr_error *er
     mr_conn *conn = arg;
 
     switch (event) {
-    case WIRE_CONNECTED: conn->why.code = 0; return;
+    case WIRE_CONNECTED:
+        conn->why.code = 0;
+        conn->connects++;
+        return;
     case WIRE_LOST:
     case WIRE_REFUSED: conn->why = *err; return;
     }
@@ -244,6 +252,11 @@ int mr__conn_check_wire(const mr_conn *conn, mr_error *err)
 
     if (!code && conn->redis) {
         return mr__conn_needs_pg("a call without waiting", err);
+    }
+    if (!code && conn->shards) {
+        mr_error_set(err, MR_EUSAGE, "a connection to several shards has no calls without waiting");
+        mr_error_hint(err, "Use the blocking call, or a connection to one of them.");
+        return MR_EUSAGE;
     }
     if (!code && conn->wrapped) {
         mr_error_set(err, MR_EUSAGE, "a wrapped connection has no calls without waiting");
@@ -350,6 +363,9 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
     if (code || conn->redis) { // the members of backend_redis do not come here
         return code ? code : mr__conn_needs_pg("this call", err);
     }
+    if (conn->shards) { // nor those of backend_shards
+        return mr_error_set(err, MR_EINTERNAL, "a call without a shard");
+    }
     mr_reply *reply = reply_new(call->kind, queue);
     if (!reply) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
@@ -420,6 +436,16 @@ struct redis_link *mr__conn_redis(const mr_conn *conn)
     return conn->redis;
 }
 
+struct shards *mr__conn_shards(const mr_conn *conn)
+{
+    return conn->shards;
+}
+
+int64_t mr__conn_full_wait_ms(const mr_conn *conn)
+{
+    return conn->full_wait_ms;
+}
+
 // ---- without waiting ----
 
 int mr_fd(const mr_conn *conn)
@@ -483,7 +509,7 @@ static int connect_now(mr_conn *conn, mr_error *err)
     return conn->why.code;
 }
 
-static int open_wire(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+static int make_wire(mr_conn *conn, const mr_conn_options *options, mr_error *err)
 {
     struct wire_options wire_options = {
         .dsn = options->dsn,
@@ -491,9 +517,68 @@ static int open_wire(mr_conn *conn, const mr_conn_options *options, mr_error *er
         .pooler = options->pooler != 0,
     };
     struct wire_hooks hooks = {.event = on_event, .timer = on_timer, .arg = conn};
-    int code = wire_new(&wire_options, &hooks, &conn->wire, err);
+
+    return wire_new(&wire_options, &hooks, &conn->wire, err);
+}
+
+static int open_wire(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+{
+    int code = make_wire(conn, options, err);
 
     return code ? code : connect_now(conn, err);
+}
+
+static int open_shards(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+{
+    mr_conn_options complete = *options;
+
+    conn->backend = &backend_shards;
+    complete.timeout_ms = conn->timeout_ms;
+    return shards_open(&complete, conn_shards_dsn(options->dsn), &conn->shards, err);
+}
+
+// Why there is no connection.
+static void down_error(const mr_conn *conn, mr_error *err)
+{
+    if (err && conn->why.code) {
+        *err = conn->why;
+    } else {
+        mr_error_set(err, MR_ECONNECT, "cannot connect to the database: no answer yet");
+        mr_error_hint(err, "Is the server running there, and does the network let the connection "
+                           "through?");
+    }
+}
+
+bool mr__conn_up(mr_conn *conn, mr_error *err)
+{
+    for (int i = 0; i < IDLE_ROUNDS_MAX && wire_pending(conn->wire) == 0 &&
+                    (i == 0 || is_readable(conn));
+         i++) {
+        advance(conn);
+    }
+    if (wire_connected(conn->wire)) {
+        return true;
+    }
+    down_error(conn, err);
+    return false;
+}
+
+bool mr__conn_wait_up(mr_conn *conn, int64_t deadline_ms, mr_error *err)
+{
+    while (!mr__conn_up(conn, err) && clock_ms() < deadline_ms) {
+        wait_until(conn, deadline_ms);
+    }
+    return wire_connected(conn->wire);
+}
+
+bool mr__conn_refused(const mr_conn *conn)
+{
+    return conn->why.code != 0;
+}
+
+int mr__conn_connects(const mr_conn *conn)
+{
+    return conn->connects;
 }
 
 static int open_redis(mr_conn *conn, const mr_conn_options *options, mr_error *err)
@@ -509,6 +594,40 @@ static int open_redis(mr_conn *conn, const mr_conn_options *options, mr_error *e
         return mr_error_recode(err, MR_EUSAGE);
     }
     return code ? code : redis_link_open(&url, name, conn->timeout_ms, &conn->redis, err);
+}
+
+static void take_options(mr_conn *conn, const mr_conn_options *options)
+{
+    if (options->timeout_ms) {
+        conn->timeout_ms = options->timeout_ms;
+    }
+    conn->full_wait_ms = options->full_wait_ms;
+    conn->pooler = options->pooler != 0;
+}
+
+int mr__conn_new(const mr_conn_options *options, mr_conn **ret, mr_error *err)
+{
+    mr_conn *conn = conn_new();
+
+    if (!conn) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    take_options(conn, options);
+    int code = make_wire(conn, options, err);
+    if (code) {
+        mr_conn_free(conn);
+        return code;
+    }
+    *ret = conn;
+    return 0;
+}
+
+static int open_chosen(mr_conn *conn, const mr_conn_options *options, mr_error *err)
+{
+    if (conn_redis_dsn(options->dsn)) {
+        return open_redis(conn, options, err);
+    }
+    return (conn_shards_dsn(options->dsn) ? open_shards : open_wire)(conn, options, err);
 }
 
 int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
@@ -533,13 +652,8 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     if (!conn) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    if (options.timeout_ms) {
-        conn->timeout_ms = options.timeout_ms;
-    }
-    conn->full_wait_ms = options.full_wait_ms;
-    conn->pooler = options.pooler != 0;
-    code = (conn_redis_dsn(options.dsn) ? open_redis : open_wire)(conn, &options, err);
-    if (code) {
+    take_options(conn, &options);
+    if ((code = open_chosen(conn, &options, err))) {
         mr_conn_free(conn);
         return code;
     }
@@ -600,6 +714,7 @@ void mr_conn_free(mr_conn *conn)
     }
     conn->closing = true;
     redis_link_free(conn->redis);
+    shards_free(conn->shards);
     wire_free(conn->wire); // answers what is pending, in any order
     while ((reply = list_pop(&conn->answered))) {
         mr_reply_free(reply);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The library's connection: a wire, a connection of the caller's, or a link to Redis.
+// The library's connection: a wire, a connection of the caller's, a link to Redis, or several wires to
+// shards.
 //
 // On a wire every request has a deadline, whoever waits for it: at that time it is taken back if
 // it was not sent yet, so that it will never happen, else the connection is given up.
@@ -36,6 +37,24 @@ bool mr__conn_has_session(const mr_conn *conn);
 // The backend, of the toolbox and of the calls about jobs.
 const struct toolbox_ops *mr__conn_toolbox(const mr_conn *conn);
 const struct queue_ops *mr__conn_queue(const mr_conn *conn);
+
+// The shards of a connection to several; NULL for any other. How long it waits for room.
+struct shards *mr__conn_shards(const mr_conn *conn);
+int64_t mr__conn_full_wait_ms(const mr_conn *conn);
+
+// ---- for shards.c: connections of its own ----
+
+// A connection that is made while others are waited for: nothing has happened yet. Options are
+// complete. Fails with MR_EUSAGE, MR_ENOMEM, MR_EIO.
+int mr__conn_new(const mr_conn_options *options, mr_conn **ret, mr_error *err);
+// Does what can be done without waiting. Whether it is connected; else *err, where given, says why not.
+bool mr__conn_up(mr_conn *conn, mr_error *err);
+// The same after waiting for it.
+bool mr__conn_wait_up(mr_conn *conn, int64_t deadline_ms, mr_error *err);
+// Whether an attempt to connect has failed since it was connected last.
+bool mr__conn_refused(const mr_conn *conn);
+// How often it was connected.
+int mr__conn_connects(const mr_conn *conn);
 
 // The link of a connection to Redis; NULL for any other.
 struct redis_link *mr__conn_redis(const mr_conn *conn);

@@ -96,6 +96,8 @@ static const struct {
     [CALL_HEARTBEAT] = {read_state, MR_CALL_HEARTBEAT},
     [CALL_PROGRESS] = {read_nothing, MR_CALL_PROGRESS},
     [CALL_PAYLOAD_POLICY] = {.read = read_rows},
+    [CALL_SHARD] = {.read = read_rows},
+    [CALL_SHARD_HOLDS] = {.read = read_rows},
     [CALL_DEPTH] = {.read = read_number},
     [CALL_JOB] = {.read = read_rows},
     [CALL_OUTCOME] = {.read = read_rows},

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "client/mr_conn.h"
+#include "client/shards.h"
 #include "client/toolbox.h"
 
 // Pauses while a lock is waited for: the first, and the longest. Each is half as long again.
@@ -42,14 +43,17 @@ static int check_ms(int64_t ms, const char *what, mr_error *err)
     return 0;
 }
 
-// The backend, or NULL and the error.
-static const struct toolbox_ops *backend(const mr_conn *conn, mr_error *err)
+// The backend, or NULL and the error. Of several shards one has the toolbox: *conn is that one then.
+static const struct toolbox_ops *backend(mr_conn **conn, mr_error *err)
 {
-    if (!conn) {
+    if (!*conn) {
         wrong(err, "no connection was given", "Make one with mr_conn_open() or mr_conn_wrap().");
         return NULL;
     }
-    return mr__conn_toolbox(conn);
+    if (mr__conn_shards(*conn)) {
+        *conn = shards_toolbox(mr__conn_shards(*conn));
+    }
+    return mr__conn_toolbox(*conn);
 }
 
 static int give_bool(int code, bool value, int *ret)
@@ -64,7 +68,7 @@ static int give_bool(int code, bool value, int *ret)
 
 int mr_cache_set(mr_conn *conn, const char *key, const char *value, int64_t ttl_ms, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
 
     if (!ops || check_text(key, "key", err) || check_ms(ttl_ms, "ttl_ms", err)) {
         return MR_EUSAGE;
@@ -75,7 +79,7 @@ int mr_cache_set(mr_conn *conn, const char *key, const char *value, int64_t ttl_
 
 int mr_cache_get(mr_conn *conn, const char *key, char **ret, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
 
     if (!ops || check_text(key, "key", err)) {
         return MR_EUSAGE;
@@ -107,7 +111,7 @@ static int get_many(const struct toolbox_ops *ops, mr_conn *conn, const char *co
 int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char **ret,
                       mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
 
     if (!ops) {
         return MR_EUSAGE;
@@ -126,7 +130,7 @@ int mr_cache_get_many(mr_conn *conn, const char *const *keys, size_t count, char
 
 int mr_cache_delete(mr_conn *conn, const char *key, int *ret_deleted, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     bool deleted = false;
 
     if (!ops || check_text(key, "key", err)) {
@@ -138,7 +142,7 @@ int mr_cache_delete(mr_conn *conn, const char *key, int *ret_deleted, mr_error *
 
 int mr_cache_delete_like(mr_conn *conn, const char *pattern, int64_t *ret_deleted, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     int64_t deleted = 0;
 
     if (!ops || check_text(pattern, "pattern", err)) {
@@ -161,7 +165,7 @@ static void give_number(int64_t number, int64_t *ret)
 int mr_cache_stats(mr_conn *conn, int64_t *ret_total, int64_t *ret_valid, int64_t *ret_expired,
                    int64_t *ret_bytes, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     struct toolbox_figures figures;
 
     if (!ops) {
@@ -182,7 +186,7 @@ int mr_cache_stats(mr_conn *conn, int64_t *ret_total, int64_t *ret_valid, int64_
 int mr_rate_limit(mr_conn *conn, const char *key, int max_events, int64_t per_ms, int cost,
                   int *ret_allowed, int *ret_remaining, int64_t *ret_resets_at_us, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     struct toolbox_rate rate;
 
     if (!ops || check_text(key, "key", err) || check_ms(per_ms, "per_ms", err)) {
@@ -221,7 +225,7 @@ static int check_session(const mr_conn *conn, const struct toolbox_ops *ops, mr_
 
 int mr_try_lock(mr_conn *conn, const char *name, int *ret_locked, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     bool locked = false;
 
     if (!ops || check_text(name, "name", err) || check_session(conn, ops, err)) {
@@ -264,7 +268,7 @@ int mr_lock(mr_conn *conn, const char *name, int64_t wait_ms, mr_error *err)
 
 int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     bool held = false;
 
     if (!ops || check_text(name, "name", err) || check_session(conn, ops, err)) {
@@ -276,7 +280,7 @@ int mr_unlock(mr_conn *conn, const char *name, int *ret_held, mr_error *err)
 
 int mr_lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
 
     if (!ops || check_session(conn, ops, err) || check_ms(silence_ms, "silence_ms", err)) {
         return MR_EUSAGE;
@@ -287,7 +291,7 @@ int mr_lock_guard(mr_conn *conn, int64_t silence_ms, mr_error *err)
 int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t ttl_ms,
                   int64_t *ret_fence, mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
 
     if (!ops || check_text(name, "name", err) || check_text(owner, "owner", err) ||
         check_ms(ttl_ms, "ttl_ms", err)) {
@@ -300,7 +304,7 @@ int mr_lock_lease(mr_conn *conn, const char *name, const char *owner, int64_t tt
 int mr_unlock_lease(mr_conn *conn, const char *name, const char *owner, int *ret_held,
                     mr_error *err)
 {
-    const struct toolbox_ops *ops = backend(conn, err);
+    const struct toolbox_ops *ops = backend(&conn, err);
     bool held = false;
 
     if (!ops || check_text(name, "name", err) || check_text(owner, "owner", err)) {

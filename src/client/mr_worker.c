@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The library's worker: the worker of worker.h, driven by poll() on the thread of
+// The library's worker: the worker of worker.h, one for each shard, driven by poll() on the thread of
 // mr_worker_run(), and threads that run the handler.
 //
 // 1. The worker and its jobs are touched by the running thread only. Other threads see the
@@ -10,6 +10,8 @@
 // 3. One job is held for each thread, and ahead of them what they can work off in AHEAD_US, at most
 //    three batches: two claims are under way while the last one is worked off, and slow jobs are
 //    left to others.
+// 4. Shards share the threads: what one of them holds, or has asked for just now, is no room for the
+//    others, and an idle one holds none.
 
 #include <errno.h>
 #include <poll.h>
@@ -42,9 +44,16 @@
 // How often the health is looked at while nothing happens.
 #define ROUND_MAX_MS 1000
 
+// One shard, or the only database.
+struct member {
+    mr_worker *owner;
+    struct worker *worker;
+    int at;
+};
+
 struct ticket {
     struct pool_work work; // first: the pool gives it back
-    mr_worker *worker;
+    struct member *member;
     struct held_job *held;
     struct outcome outcome;
     int64_t took_us;
@@ -54,7 +63,9 @@ struct ticket {
 
 struct mr_worker {
     mr_worker_options options; // numbers with their defaults filled in
-    struct worker *worker;
+    struct member members[SHARD_NUMBERS];
+    int count;
+    struct shard_set set; // what they have said
     struct pool *pool;
     struct ticket *tickets;
     int held;
@@ -68,12 +79,13 @@ struct mr_worker {
 
 // ---- tickets ----
 
-static struct ticket *ticket_new(mr_worker *worker, struct held_job *held)
+static struct ticket *ticket_new(struct member *member, struct held_job *held)
 {
+    mr_worker *worker = member->owner;
     struct ticket *ticket = calloc(1, sizeof(*ticket));
 
     if (ticket) {
-        ticket->worker = worker;
+        ticket->member = member;
         ticket->held = held;
         outcome_init(&ticket->outcome);
         ticket->next = worker->tickets;
@@ -89,14 +101,14 @@ static struct ticket *ticket_new(mr_worker *worker, struct held_job *held)
 
 static void ticket_settle(struct ticket *ticket)
 {
-    mr_worker *worker = ticket->worker;
+    mr_worker *worker = ticket->member->owner;
 
     *(ticket->prev ? &ticket->prev->next : &worker->tickets) = ticket->next;
     if (ticket->next) {
         ticket->next->prev = ticket->prev;
     }
     worker->held--;
-    worker_settle(worker->worker, ticket->held, &ticket->outcome);
+    worker_settle(ticket->member->worker, ticket->held, &ticket->outcome);
     outcome_done(&ticket->outcome);
     free(ticket);
 }
@@ -104,23 +116,23 @@ static void ticket_settle(struct ticket *ticket)
 // On a thread of the handler's.
 static int on_report(void *arg, struct held_job *held, double percent, const char *note)
 {
-    const mr_worker *worker = arg;
+    const struct member *member = arg;
 
-    return worker_report(worker->worker, held, percent, note);
+    return worker_report(member->worker, held, percent, note);
 }
 
 // On a thread of the pool.
 static void ticket_run(struct pool_work *work, void *thread_state)
 {
     struct ticket *ticket = (struct ticket *)work;
-    const mr_worker_options *options = &ticket->worker->options;
+    const mr_worker_options *options = &ticket->member->owner->options;
     mr_outcome outcome;
 
     (void)thread_state;
     mr__outcome_init(&outcome);
     outcome.cancelled = &ticket->cancelled;
     outcome.report = on_report;
-    outcome.report_arg = ticket->worker;
+    outcome.report_arg = ticket->member;
     outcome.held = ticket->held;
     int64_t begun_us = clock_us();
     int status = options->handler(ticket->held->job, &outcome, options->arg);
@@ -132,7 +144,7 @@ static void ticket_run(struct pool_work *work, void *thread_state)
 // Gives a job back that no thread has begun; false when one has.
 static bool ticket_withdraw(struct ticket *ticket)
 {
-    if (!pool_withdraw(ticket->worker->pool, &ticket->work)) {
+    if (!pool_withdraw(ticket->member->owner->pool, &ticket->work)) {
         return false;
     }
     outcome_release(&ticket->outcome);
@@ -154,24 +166,39 @@ static void collect(mr_worker *worker)
 
 // ---- what the worker asks for ----
 
+// What the others may bring.
+static int on_the_way(const struct member *member)
+{
+    int jobs = 0;
+
+    for (int i = 0; i < member->owner->count; i++) {
+        if (i != member->at) {
+            jobs += worker_on_the_way(member->owner->members[i].worker);
+        }
+    }
+    return jobs;
+}
+
 static int on_room(void *arg)
 {
-    const mr_worker *worker = arg;
+    const struct member *member = arg;
+    const mr_worker *worker = member->owner;
     int64_t most = 3 * (int64_t)worker->options.batch;
     int64_t ahead =
         worker->job_us ? worker->options.concurrency * (int64_t)AHEAD_US / worker->job_us : 0;
 
-    return worker->options.concurrency + (int)(ahead < most ? ahead : most) - worker->held;
+    return worker->options.concurrency + (int)(ahead < most ? ahead : most) - worker->held -
+           on_the_way(member);
 }
 
 static void on_start(void *arg, struct held_job *const *jobs, int count)
 {
-    mr_worker *worker = arg;
+    struct member *member = arg;
     struct pool_work **works = malloc((size_t)count * sizeof(*works));
     int ready = 0;
 
     for (int i = 0; i < count; i++) {
-        struct ticket *ticket = works ? ticket_new(worker, jobs[i]) : NULL;
+        struct ticket *ticket = works ? ticket_new(member, jobs[i]) : NULL;
         if (ticket) {
             ticket->work.run = ticket_run;
             works[ready++] = &ticket->work;
@@ -179,10 +206,10 @@ static void on_start(void *arg, struct held_job *const *jobs, int count)
             AUTO_OUTCOME outcome;
             outcome_init(&outcome);
             outcome_release(&outcome);
-            worker_settle(worker->worker, jobs[i], &outcome);
+            worker_settle(member->worker, jobs[i], &outcome);
         }
     }
-    pool_submit_many(worker->pool, works, ready);
+    pool_submit_many(member->owner->pool, works, ready);
     free(works);
 }
 
@@ -196,15 +223,26 @@ static void on_drop(void *arg, struct held_job *held)
 // The handler can ask, and end early.
 static void on_cancel(void *arg, struct held_job *held)
 {
-    mr_worker *worker = arg;
+    const struct member *member = arg;
     struct ticket *ticket = held->user;
 
-    if (pool_withdraw(worker->pool, &ticket->work)) {
+    if (pool_withdraw(member->owner->pool, &ticket->work)) {
         outcome_cancel(&ticket->outcome);
         ticket_settle(ticket);
     } else {
         atomic_store(&ticket->cancelled, true);
     }
+}
+
+static int on_admit(void *arg, const struct shard_info *info, struct mr_error *err)
+{
+    const struct member *member = arg;
+    int code = shard_set_admit(&member->owner->set, member->at, info, err);
+
+    if (code) {
+        mr_error_prefix(err, "address %d", member->at + 1);
+    }
+    return code;
 }
 
 // ---- running ----
@@ -213,41 +251,88 @@ static void stop_now(mr_worker *worker)
 {
     worker->stopping = true;
     worker->stop_at_ms = clock_ms() + worker->options.grace_ms;
-    worker_stop(worker->worker);
+    for (int i = 0; i < worker->count; i++) {
+        worker_stop(worker->members[i].worker);
+    }
     for (struct ticket *ticket = worker->tickets, *next; ticket; ticket = next) {
         next = ticket->next;
         ticket_withdraw(ticket);
     }
 }
 
+// Of several shards one is enough: the others' jobs wait for them.
+static bool any_healthy(const mr_worker *worker)
+{
+    for (int i = 0; i < worker->count; i++) {
+        if (worker_healthy(worker->members[i].worker)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void look_at_health(mr_worker *worker)
 {
-    atomic_store(&worker->healthy, worker_healthy(worker->worker));
+    atomic_store(&worker->healthy, any_healthy(worker));
     atomic_store(&worker->looked_at_ms, clock_ms());
 }
 
 static void wait_for_events(const mr_worker *worker)
 {
-    struct pollfd poll_fds[] = {
-        {.fd = worker_fd(worker->worker), .events = POLLIN},
-        {.fd = pool_fd(worker->pool), .events = POLLIN},
-    };
+    struct pollfd poll_fds[SHARD_NUMBERS + 1];
     int64_t left_ms = worker->options.health_ms / 2;
 
-    poll(poll_fds, 2, left_ms < ROUND_MAX_MS ? (int)left_ms + 1 : ROUND_MAX_MS);
+    for (int i = 0; i < worker->count; i++) {
+        poll_fds[i] =
+            (struct pollfd){.fd = worker_fd(worker->members[i].worker), .events = POLLIN};
+    }
+    poll_fds[worker->count] = (struct pollfd){.fd = pool_fd(worker->pool), .events = POLLIN};
+    poll(poll_fds, (nfds_t)worker->count + 1,
+         left_ms < ROUND_MAX_MS ? (int)left_ms + 1 : ROUND_MAX_MS);
+}
+
+// An answer that leaves room to others comes to light in the first round; they take it in the second.
+static void advance_all(const mr_worker *worker)
+{
+    for (int round = 0; round < (worker->count > 1 ? 2 : 1); round++) {
+        for (int i = 0; i < worker->count; i++) {
+            worker_advance(worker->members[i].worker);
+        }
+    }
+}
+
+static bool all_done(const mr_worker *worker)
+{
+    for (int i = 0; i < worker->count; i++) {
+        if (!worker_done(worker->members[i].worker)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The first failure of any of them.
+static int result_of(const mr_worker *worker, mr_error *err)
+{
+    for (int i = 0; i < worker->count; i++) {
+        int code = worker_result(worker->members[i].worker, err);
+        if (code) {
+            return code;
+        }
+    }
+    return 0;
 }
 
 // Stopped by somebody, or by itself: empty, or failed.
 static bool is_stopping(const mr_worker *worker)
 {
-    return atomic_load(&worker->stop) || worker_done(worker->worker) ||
-           worker_result(worker->worker, NULL) != 0;
+    return atomic_load(&worker->stop) || all_done(worker) || result_of(worker, NULL) != 0;
 }
 
 // Whether there is nothing left to wait for: handlers may still run whose leases are lost.
 static bool is_over(const mr_worker *worker)
 {
-    return worker_done(worker->worker) && (worker->held == 0 || clock_ms() >= worker->stop_at_ms);
+    return all_done(worker) && (worker->held == 0 || clock_ms() >= worker->stop_at_ms);
 }
 
 static void run(mr_worker *worker)
@@ -256,7 +341,7 @@ static void run(mr_worker *worker)
         if (!worker->stopping && is_stopping(worker)) {
             stop_now(worker);
         }
-        worker_advance(worker->worker);
+        advance_all(worker);
         look_at_health(worker);
         if (!worker->stopping || !is_over(worker)) {
             wait_for_events(worker);
@@ -281,7 +366,7 @@ int mr_worker_run(mr_worker *worker, mr_error *err)
     }
     run(worker);
     atomic_store(&worker->healthy, false);
-    return worker_result(worker->worker, err);
+    return result_of(worker, err);
 }
 
 void mr_worker_stop(mr_worker *worker)
@@ -290,7 +375,7 @@ void mr_worker_stop(mr_worker *worker)
 
     if (worker) {
         atomic_store(&worker->stop, true);
-        worker_wake(worker->worker);
+        worker_wake(worker->members[0].worker);
     }
     errno = saved;
 }
@@ -302,6 +387,19 @@ int mr_worker_healthy(mr_worker *worker)
            clock_ms() - atomic_load(&worker->looked_at_ms) < worker->options.health_ms;
 }
 
+static void add_counts(mr_worker_counts *to, const mr_worker_counts *from)
+{
+    to->claims += from->claims;
+    to->claimed += from->claimed;
+    to->completed += from->completed;
+    to->failed += from->failed;
+    to->requeued += from->requeued;
+    to->released += from->released;
+    to->lost += from->lost;
+    to->reconnects += from->reconnects;
+    to->running += from->running;
+}
+
 void mr_worker_stats(mr_worker *worker, mr_worker_counts *ret)
 {
     mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
@@ -309,7 +407,11 @@ void mr_worker_stats(mr_worker *worker, mr_worker_counts *ret)
     if (!worker || !ret || ret->size < sizeof(size_t) || ret->size > sizeof(counts)) {
         return;
     }
-    worker_counts(worker->worker, &counts);
+    for (int i = 0; i < worker->count; i++) {
+        mr_worker_counts one = MR_WORKER_COUNTS_INIT;
+        worker_counts(worker->members[i].worker, &one);
+        add_counts(&counts, &one);
+    }
     counts.size = ret->size;
     memcpy(ret, &counts, ret->size);
 }
@@ -397,16 +499,27 @@ static void make_name(char *name, size_t size)
     snprintf(name, size, "%s-%ld-%d", host, (long)getpid(), atomic_fetch_add(&last, 1) + 1);
 }
 
-static int make_worker(mr_worker *worker, mr_error *err)
+static int make_member(mr_worker *worker, int at, struct worker_options *inner, mr_error *err)
 {
-    static const struct worker_ops ops = {
+    struct worker_ops ops = {
         .room = on_room, .start = on_start, .drop = on_drop, .cancel = on_cancel};
+    struct member *member = &worker->members[at];
+
+    *member = (struct member){.owner = worker, .at = at};
+    if (inner->shard_leases) {
+        ops.admit = on_admit;
+    }
+    return worker_new(inner, &ops, member, &member->worker, err);
+}
+
+static int make_members(mr_worker *worker, const struct dsn_list *list, mr_error *err)
+{
     const mr_worker_options *options = &worker->options;
     char name[128];
+    int code = 0;
 
     make_name(name, sizeof(name));
     struct worker_options inner = {
-        .dsn = options->dsn,
         .pooler = options->pooler != 0,
         .redis = options->redis,
         .queue = options->queue ? options->queue : "default",
@@ -419,8 +532,28 @@ static int make_worker(mr_worker *worker, mr_error *err)
         .health_ms = options->health_ms,
         .without_state = options->without_state != 0,
         .until_empty = options->until_empty != 0,
+        .shard_leases = list->count > 1,
     };
-    return worker_new(&inner, &ops, worker, &worker->worker, err);
+    for (int i = 0; code == 0 && i < list->count; i++) {
+        inner.dsn = list->items[i];
+        code = make_member(worker, i, &inner, err);
+        worker->count += code == 0;
+    }
+    worker->set.count = worker->count;
+    return code;
+}
+
+static int make_worker(mr_worker *worker, mr_error *err)
+{
+    struct dsn_list list;
+    const char *several = conn_shards_dsn(worker->options.dsn);
+    int code = dsn_list_parse(several ? several : worker->options.dsn, &list, err);
+
+    if (code == 0) {
+        code = make_members(worker, &list, err);
+        dsn_list_done(&list);
+    }
+    return code;
 }
 
 int mr_worker_new(const mr_worker_options *from, mr_worker **ret, mr_error *err)
@@ -445,7 +578,7 @@ int mr_worker_new(const mr_worker_options *from, mr_worker **ret, mr_error *err)
     fill_defaults(&options);
     worker->options = options;
     if ((code = make_worker(worker, err))) {
-        free(worker);
+        mr_worker_free(worker);
         return code;
     }
     *ret = worker;
@@ -462,6 +595,8 @@ void mr_worker_free(mr_worker *worker)
         collect(worker);
         pool_free(worker->pool);
     }
-    worker_free(worker->worker);
+    for (int i = 0; i < worker->count; i++) {
+        worker_free(worker->members[i].worker);
+    }
     free(worker);
 }

@@ -2,7 +2,8 @@
 //
 // The calls about jobs behind one table: what a backend does for producers and workers. mr_calls.c
 // calls through the table of the connection, which is chosen with the DSN; queue_pg.c is the one
-// for PostgreSQL, queue_redis.c the one for Redis.
+// for PostgreSQL, queue_redis.c the one for Redis, queue_shards.c the one for several PostgreSQL
+// databases, which hands each call to that of PostgreSQL on a connection to one of them.
 //
 // A member is NULL where a backend cannot do it: the call is refused by its name. Each takes what
 // the function of millrace.h with its name takes, and keeps its word; `conn` is given. Arguments
@@ -59,6 +60,7 @@ struct queue_ops {
 
 extern const struct queue_ops queue_pg;
 extern const struct queue_ops queue_redis;
+extern const struct queue_ops queue_shards;
 
 // Members that have files of their own: bulk.c (both backends), mr_wait.c.
 int bulk_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,

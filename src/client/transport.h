@@ -85,6 +85,8 @@ struct claim_answer {
 };
 void worker_claimed(struct worker *worker, const struct claim_answer *answer,
                     const struct mr_error *err);
+// Nothing can be claimed, for a reason that is not the answer to a claim.
+void worker_claim_failed(struct worker *worker, const struct mr_error *err);
 // Takes over the batch, and `delivery`, which lease_free() frees.
 void worker_take(struct worker *worker, mr_batch *batch, int64_t lease_ms,
                  struct delivery *delivery);

@@ -29,6 +29,8 @@ struct transport_pg {
     char channel[CHANNEL_SIZE];
     int64_t registered_at_ms; // 0: not
     bool cannot_wait;         // the server refused: polling
+    bool admitted;            // with ops.admit of the worker: since it was connected
+    int shard;                // then: its number
 };
 
 static struct transport_pg *of(struct transport *transport)
@@ -154,6 +156,11 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
     }
     if (batch_take(wire_take_result(pg->wire), worker->queue, &batch, &wrong)) {
         worker_fail(worker, &wrong);
+        return;
+    }
+    if (worker->options.shard_leases && batch_of_shard(batch, pg->shard, &wrong)) {
+        mr_batch_free(batch); // its jobs come back when the lease expires
+        worker_claim_failed(worker, &wrong);
         return;
     }
     worker_take(worker, batch, batch_lease_ms(batch), NULL);
@@ -349,6 +356,41 @@ static bool pg_ask_policy(struct transport *transport)
     return wire_send(of(transport)->wire, &call, policy_came, transport, NULL) == 0;
 }
 
+// ---- which shard it is ----
+
+static void told_shard(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct transport_pg *pg = arg;
+    struct worker *worker = pg->transport.worker;
+    struct shard_info info;
+    struct mr_error why;
+
+    if (err) {
+        if (err->code != MR_ECONNECT) {
+            worker_claim_failed(worker, err);
+            wire_reset(pg->wire); // asked again with the next connection
+        }
+        return;
+    }
+    if (shard_info_read(result, &info, &why) || worker->ops.admit(worker->arg, &info, &why)) {
+        worker_fail(worker, &why);
+        return;
+    }
+    pg->admitted = true;
+    pg->shard = info.number;
+}
+
+static void ask_shard(struct transport_pg *pg)
+{
+    AUTO_CALL call;
+
+    pg->admitted = false;
+    call_init(&call, CALL_SHARD);
+    if (wire_send(pg->wire, &call, told_shard, pg, NULL)) {
+        wire_reset(pg->wire);
+    }
+}
+
 // ---- the wire ----
 
 static void wire_event(void *arg, enum wire_event event, const struct mr_error *err)
@@ -356,7 +398,12 @@ static void wire_event(void *arg, enum wire_event event, const struct mr_error *
     struct transport_pg *pg = arg;
 
     switch (event) {
-    case WIRE_CONNECTED: worker_is_connected(pg->transport.worker); return;
+    case WIRE_CONNECTED:
+        if (pg->transport.worker->ops.admit) {
+            ask_shard(pg);
+        }
+        worker_is_connected(pg->transport.worker);
+        return;
     case WIRE_LOST:
         pg->channel[0] = '\0';
         pg->registered_at_ms = 0;
@@ -394,7 +441,10 @@ static bool pg_connected(const struct transport *transport)
 
 static bool pg_can_claim(const struct transport *transport)
 {
-    return !of_const(transport)->registering && pg_connected(transport);
+    const struct transport_pg *pg = of_const(transport);
+
+    return !pg->registering && pg_connected(transport) &&
+           (pg->admitted || !transport->worker->ops.admit);
 }
 
 static int pg_pending(const struct transport *transport)

@@ -153,7 +153,7 @@ void worker_take(struct worker *worker, mr_batch *batch, int64_t lease_ms,
     start_jobs(worker, lease);
 }
 
-static void claim_failed(struct worker *worker, const struct mr_error *err)
+void worker_claim_failed(struct worker *worker, const struct mr_error *err)
 {
     worker->claim_at_ms = clock_ms() + worker_pause(&worker->claim_pause_ms);
     switch (mr_code_class(err->code)) {
@@ -196,7 +196,7 @@ void worker_claimed(struct worker *worker, const struct claim_answer *answer,
 
     if (err) {
         worker->flowing = false;
-        claim_failed(worker, err);
+        worker_claim_failed(worker, err);
         return;
     }
     worker->claim_pause_ms = 0;
@@ -226,6 +226,7 @@ static void send_claim(struct worker *worker, int max_jobs)
 {
     if (worker->transport->ops->claim(worker->transport, max_jobs)) {
         worker->asked[worker->claiming++] = max_jobs;
+        worker->asked_at_ms = clock_ms();
     }
 }
 
@@ -314,6 +315,11 @@ static void ping(struct worker *worker, int64_t now_ms)
     if (is_quiet(worker) && now_ms >= ping_at(worker)) {
         worker->transport->ops->ping(worker->transport);
     }
+}
+
+int worker_on_the_way(const struct worker *worker)
+{
+    return clock_ms() - worker->asked_at_ms < WORKER_ANSWER_MS ? asked_for(worker) : 0;
 }
 
 // ---- the whole ----

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "client/outcome.h"
+#include "client/shard.h"
 
 struct worker;
 struct lease;
@@ -80,6 +81,10 @@ struct worker_ops {
     // Nothing of the lease is left, all of its outcomes were written or given up. It is freed right
     // afterwards. May be NULL.
     void (*over)(void *arg, const struct lease *lease);
+    // Of several shards: the database has said which one it is, after every connect; nothing is
+    // claimed there before. Not 0: it is not to be used, and the worker has failed with *err. NULL:
+    // it is not asked.
+    int (*admit)(void *arg, const struct shard_info *info, struct mr_error *err);
     // For logs and counters; may be NULL. `job` is NULL where the event is about no single job.
     void (*event)(void *arg, enum worker_event event, const struct held_job *job,
                   const struct mr_error *err);
@@ -100,6 +105,7 @@ struct worker_options {
     int64_t health_ms;
     bool without_state;
     bool until_empty;
+    bool shard_leases; // with `admit`: jobs have leases that name their shard
 };
 
 // Nothing happens before the first worker_advance(). Copies the options. Fails with MR_EUSAGE,
@@ -138,6 +144,10 @@ bool worker_done(const struct worker *worker);
 int worker_result(const struct worker *worker, struct mr_error *err);
 
 bool worker_healthy(const struct worker *worker);
+// Jobs that are on their way, perhaps: of claims that were sent less than WORKER_ANSWER_MS ago. For
+// workers that share room: one whose server hangs does not keep it for ever.
+int worker_on_the_way(const struct worker *worker);
+#define WORKER_ANSWER_MS 1000
 void worker_counts(const struct worker *worker, mr_worker_counts *ret);
 
 #endif

@@ -37,6 +37,7 @@ struct worker {
     // claiming
     int claiming;                 // requests under way
     int asked[WORKER_CLAIMS_MAX]; // for so many jobs, the oldest first
+    int64_t asked_at_ms;          // when the last one was sent
     bool flowing;                 // the last one brought all that it asked for
     int64_t claim_at_ms;          // not before
     int64_t claim_pause_ms;

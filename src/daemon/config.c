@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "daemon/carrier.h"
+#include "client/dsn_list.h"
 #include "daemon/config_parts.h"
 
 #define FILE_MAX         (1024 * 1024)
@@ -83,6 +84,19 @@ static const char *text_of(struct config *config, cfg_t *section, const char *ke
     return cfg_size(section, key) ? keep(config, cfg_getstr(section, key)) : NULL;
 }
 
+// One address, or several as one text.
+static const char *dsn_of(struct config *config, cfg_t *section)
+{
+    AUTO_BUF list;
+
+    buf_init(&list, DSN_LIST_SIZE_MAX);
+    for (unsigned i = 0; i < cfg_size(section, "dsn"); i++) {
+        dsn_list_add(&list, cfg_getnstr(section, "dsn", i));
+    }
+    config->broken = config->broken || list.status;
+    return list.len ? keep(config, buf_peek(&list)) : NULL;
+}
+
 static int64_t number_of(cfg_t *section, const char *key, int64_t fallback)
 {
     return cfg_size(section, key) ? cfg_getint(section, key) : fallback;
@@ -115,7 +129,7 @@ static void take_worker(struct config *config, cfg_t *section, struct config_wor
     config_worker_init(ret);
     ret->name = keep(config, cfg_title(section));
     ret->queue = text_of(config, section, "queue");
-    ret->dsn = text_of(config, section, "dsn");
+    ret->dsn = dsn_of(config, section);
     ret->redis = text_of(config, section, "redis");
     ret->secret = text_of(config, section, "secret");
     take_handler(config, section, ret);
@@ -414,7 +428,7 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
     if (!config) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    config->dsn = text_of(config, cfg, "dsn");
+    config->dsn = dsn_of(config, cfg);
     config->pooler = flag_of(cfg, "pooler", false);
     config->log_format = (enum log_format)cfg_getint(cfg, "log");
     config->log_level = (enum log_level)cfg_getint(cfg, "log_level");

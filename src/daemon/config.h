@@ -175,7 +175,7 @@ void config_worker_init(struct config_worker *worker);
 
 // What a station is made with. `config` gives what the worker leaves to the file; NULL: nothing.
 // `name` has room for CONFIG_WORKER_NAME_SIZE bytes and is written; *ret borrows it and the
-// worker's strings.
+// worker's strings. Its dsn may name several shards: a station is made for one of them.
 void config_worker_station(const struct config_worker *worker, const struct config *config,
                            char *name, struct station_options *ret);
 

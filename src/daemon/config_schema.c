@@ -128,6 +128,15 @@ static int read_text(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result
     return 0;
 }
 
+// One value of a list, or the only one. A key that is given again begins with the first.
+static int read_texts(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    if (opt->nvalues > 1) {
+        opt->def.boolean = cfg_false;
+    }
+    return read_text(cfg, opt, value, result);
+}
+
 static int bad_time(const cfg_t *cfg, const cfg_opt_t *opt, const char *value, const char *units)
 {
     REFUSE(cfg, "wrong value for \"%s\": \"%s\"", opt->name, value);
@@ -286,6 +295,7 @@ const char *const config_handler_keys[CONFIG_HANDLERS] = {
 };
 
 #define TEXT(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
+#define TEXTS(name)         CFG_STR_LIST_CB(name, NULL, CFGF_NODEFAULT, read_texts)
 #define WORD(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_text)
 #define DURATION(name)      CFG_INT_CB(name, 0, CFGF_NODEFAULT, read_duration)
 #define SPAN(name)          CFG_STR_CB(name, NULL, CFGF_NODEFAULT, read_span)
@@ -303,7 +313,7 @@ static cfg_opt_t worker_keys[] = {
     TEXT("http"),
     TEXT("sql"),
     TEXT("plugin"),
-    TEXT("dsn"),
+    TEXTS("dsn"),
     TEXT("redis"),
     FLAG("pooler"),
     NUMBER("concurrency"),
@@ -413,7 +423,7 @@ static cfg_opt_t http_keys[] = {
 };
 
 static cfg_opt_t file_keys[] = {
-    TEXT("dsn"),
+    TEXTS("dsn"),
     FLAG("pooler"),
     CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
     CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),

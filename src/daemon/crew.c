@@ -10,12 +10,18 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/conn.h"
+#include "client/dsn_list.h"
 #include "daemon/station.h"
 
-// One worker of a configuration. Lives as long as its station or the wish to have one.
+// One worker of a configuration, on one database: where there are several shards, one on each. Lives as
+// long as its station or the wish to have one.
 struct member {
     struct crew *crew;
     const struct config_worker *worker; // NULL: it leaves
+    char *dsn;                          // of its shard; NULL: there is one database
+    struct station_share *share;        // with the members of the other shards; NULL
+    int address;                        // in it
     int64_t grace_ms;
     struct station *station; // NULL: it waits to be started again
     uv_timer_t restart;
@@ -58,6 +64,20 @@ static void check_end(struct crew *crew)
     }
 }
 
+static void share_drop(struct station_share *share)
+{
+    if (share && --share->users == 0) {
+        free(share);
+    }
+}
+
+static void member_free(struct member *member)
+{
+    share_drop(member->share);
+    free(member->dsn);
+    free(member);
+}
+
 static void on_member_closed(uv_handle_t *handle)
 {
     struct member *member = handle->data;
@@ -68,7 +88,7 @@ static void on_member_closed(uv_handle_t *handle)
         at = &(*at)->next;
     }
     *at = member->next;
-    free(member);
+    member_free(member);
     check_end(crew);
 }
 
@@ -162,6 +182,11 @@ static int member_start(struct member *member, const struct config *config, stru
 
     config_worker_station(member->worker, config, name, &options);
     options.tally = member->crew->tally;
+    if (member->share) {
+        options.worker.dsn = options.handler.dsn = member->dsn;
+        options.share = member->share;
+        options.address = member->address;
+    }
     int code = station_new(&options, member->crew->loop, &member->station, err);
     if (code) {
         mr_error_prefix(err, "worker %s", member->worker->name);
@@ -172,29 +197,87 @@ static int member_start(struct member *member, const struct config *config, stru
     return 0;
 }
 
-// A new member, in the list.
+// A new member, in the list. `dsn` is that of its shard, with what it shares; both NULL for the only
+// database.
 static int member_new(struct crew *crew, const struct config *config,
-                      const struct config_worker *worker, struct member **ret, struct mr_error *err)
+                      const struct config_worker *worker, const char *dsn,
+                      struct station_share *share, int address, struct mr_error *err)
 {
     struct member *member = calloc(1, sizeof(*member));
 
-    if (!member) {
+    if (!member || (dsn && !(member->dsn = strdup(dsn)))) {
+        free(member);
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     member->crew = crew;
     member->worker = worker;
     member->grace_ms = worker->grace_ms;
+    member->share = share;
+    member->address = address;
+    if (share) {
+        share->users++;
+    }
     int code = member_start(member, config, err);
     if (code) {
-        free(member);
+        member_free(member);
         return code;
     }
     uv_timer_init(crew->loop, &member->restart);
     member->restart.data = member;
     member->next = crew->members;
     crew->members = member;
-    *ret = member;
     return 0;
+}
+
+// ---- a worker's members ----
+
+static void leave_all(const struct crew *crew, const struct config_worker *worker)
+{
+    for (struct member *member = crew->members; member; member = member->next) {
+        if (member->worker == worker) {
+            member_leave(member);
+        }
+    }
+}
+
+static int hire_on_shards(struct crew *crew, const struct config *config,
+                          const struct config_worker *worker, const struct dsn_list *list,
+                          struct mr_error *err)
+{
+    struct station_share *share = calloc(1, sizeof(*share));
+    int code = 0;
+
+    if (!share) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    share->users = 1; // us
+    share->set.count = list->count;
+    for (int i = 0; code == 0 && i < list->count; i++) {
+        code = member_new(crew, config, worker, list->items[i], share, i, err);
+    }
+    if (code) {
+        leave_all(crew, worker);
+    }
+    share_drop(share);
+    return code;
+}
+
+// A member for each database that the worker serves. On failure there is none.
+static int hire(struct crew *crew, const struct config *config, const struct config_worker *worker,
+                struct mr_error *err)
+{
+    const char *dsn = conn_shards_dsn(worker->dsn ? worker->dsn : config->dsn);
+    struct dsn_list list;
+
+    if (!dsn) {
+        return member_new(crew, config, worker, NULL, NULL, 0, err);
+    }
+    int code = dsn_list_parse(dsn, &list, err);
+    if (code == 0) {
+        code = hire_on_shards(crew, config, worker, &list, err);
+        dsn_list_done(&list);
+    }
+    return code;
 }
 
 // ---- the crew ----
@@ -241,15 +324,15 @@ static bool same_file(const struct config *a, const struct config *b)
 }
 
 struct plan {
-    struct member *kept; // goes on, or
-    struct member *made; // is new
+    const struct config_worker *kept; // whose members go on; NULL: it is new
 };
 
-static void give_up(struct plan *plans, size_t count)
+static void give_up(const struct crew *crew, const struct config *config, const struct plan *plans,
+                    size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (plans[i].made) {
-            member_leave(plans[i].made);
+        if (!plans[i].kept) {
+            leave_all(crew, &config->workers[i]);
         }
     }
 }
@@ -262,30 +345,32 @@ static int make_plans(struct crew *crew, const struct config *config, struct pla
 
     for (size_t i = 0; i < config->worker_count; i++) {
         const struct config_worker *worker = &config->workers[i];
-        struct member *present = find(crew, worker->name);
+        const struct member *present = find(crew, worker->name);
         if (present && same && config_worker_equal(present->worker, worker)) {
-            plans[i].kept = present;
+            plans[i].kept = present->worker;
         }
     }
     for (size_t i = 0; i < config->worker_count; i++) {
-        int code =
-            plans[i].kept ? 0 : member_new(crew, config, &config->workers[i], &plans[i].made, err);
+        int code = plans[i].kept ? 0 : hire(crew, config, &config->workers[i], err);
         if (code) {
-            give_up(plans, i);
+            give_up(crew, config, plans, i);
             return code;
         }
     }
     return 0;
 }
 
-static bool is_planned(const struct plan *plans, size_t count, const struct member *member)
+// Members of a worker that goes on get its new section; NULL: it does not go on.
+static const struct config_worker *planned(const struct config *config, const struct plan *plans,
+                                           const struct member *member)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (plans[i].kept == member || plans[i].made == member) {
-            return true;
+    for (size_t i = 0; i < config->worker_count; i++) {
+        if (plans[i].kept ? plans[i].kept == member->worker
+                          : member->worker == &config->workers[i]) {
+            return &config->workers[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 int crew_apply(struct crew *crew, const struct config *config, struct mr_error *err)
@@ -301,13 +386,11 @@ int crew_apply(struct crew *crew, const struct config *config, struct mr_error *
         return code;
     }
     for (struct member *member = crew->members; member; member = member->next) {
-        if (member->worker && !is_planned(plans, config->worker_count, member)) {
+        const struct config_worker *next = member->worker ? planned(config, plans, member) : NULL;
+        if (next) {
+            member->worker = next;
+        } else if (member->worker) {
             member_leave(member);
-        }
-    }
-    for (size_t i = 0; i < config->worker_count; i++) {
-        if (plans[i].kept) {
-            plans[i].kept->worker = &config->workers[i];
         }
     }
     crew->config = config;
@@ -337,10 +420,21 @@ size_t crew_size(const struct crew *crew)
     return count;
 }
 
+// Of several shards one is enough: what a worker is asked for is being done.
+static bool any_connected(const struct crew *crew, const struct config_worker *worker)
+{
+    for (const struct member *member = crew->members; member; member = member->next) {
+        if (member->worker == worker && member->connected) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool crew_connected(const struct crew *crew)
 {
     for (const struct member *member = crew->members; member; member = member->next) {
-        if (member->worker && !member->connected) {
+        if (member->worker && !any_connected(crew, member->worker)) {
             return false;
         }
     }
@@ -368,28 +462,55 @@ static void add_reason(struct buf *out, const char *worker, const char *why)
     json_add_string(out, text);
 }
 
+static const char *reason_of(const struct member *member)
+{
+    if (!member->station) {
+        return "has failed and is started again soon";
+    }
+    if (!station_healthy(member->station)) {
+        return "no answer of the database";
+    }
+    return station_breaker(member->station) != BREAKER_CLOSED ? "its breaker is open" : NULL;
+}
+
+// A worker whose shards are not all in trouble does its work.
+static bool any_well(const struct crew *crew, const struct config_worker *worker)
+{
+    for (const struct member *member = crew->members; member; member = member->next) {
+        if (member->worker == worker && !reason_of(member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void crew_reasons(const struct crew *crew, struct buf *out)
 {
     for (const struct member *member = crew->members; member; member = member->next) {
-        if (!member->worker) {
-            continue; // it leaves
-        }
-        if (!member->station) {
-            add_reason(out, member->worker->name, "has failed and is started again soon");
-        } else if (!station_healthy(member->station)) {
-            add_reason(out, member->worker->name, "no answer of the database");
-        } else if (station_breaker(member->station) != BREAKER_CLOSED) {
-            add_reason(out, member->worker->name, "its breaker is open");
+        if (member->worker && member->address == 0 && !any_well(crew, member->worker)) {
+            add_reason(out, member->worker->name, reason_of(member));
         }
     }
 }
 
+static bool any_open(const struct crew *crew, const struct config_worker *worker)
+{
+    for (const struct member *member = crew->members; member; member = member->next) {
+        if (member->worker == worker && member->station &&
+            station_breaker(member->station) != BREAKER_CLOSED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// One for each worker, however many shards it serves.
 void crew_breakers(const struct crew *crew, void (*each)(void *arg, const char *worker, bool open),
                    void *arg)
 {
     for (const struct member *member = crew->members; member; member = member->next) {
-        if (member->worker && member->station) {
-            each(arg, member->worker->name, station_breaker(member->station) != BREAKER_CLOSED);
+        if (member->worker && member->address == 0 && (member->station || member->share)) {
+            each(arg, member->worker->name, any_open(crew, member->worker));
         }
     }
 }

@@ -16,10 +16,12 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "client/conn.h"
+#include "client/dsn_list.h"
 #include "daemon/bridges.h"
 #include "daemon/carrier.h"
 #include "daemon/crew.h"
-#include "daemon/maintain.h"
+#include "daemon/maintains.h"
 #include "daemon/notify.h"
 #include "daemon/pid_file.h"
 #include "daemon/relays.h"
@@ -39,10 +41,10 @@ struct serve {
     struct crew *crew;
     struct bridges *bridges;
     struct relays *relays;
-    struct maintain *maintain; // NULL: not a role, or ended
-    struct carrier *carrier;   // NULL: no upkeep, no blob store, or ended
-    struct settings *settings; // NULL: nothing to apply, or applied
-    struct http *http;         // NULL: not a role, or ended
+    struct maintains *maintain;              // NULL: not a role, or ended
+    struct carrier *carrier;                 // NULL: no upkeep, no blob store, or ended
+    struct settings *settings[DSN_LIST_MAX]; // of each database; NULL: nothing to apply, or applied
+    struct http *http;                       // NULL: not a role, or ended
     struct tally tally;
     bool crew_ended;
     bool bridges_ended;
@@ -61,11 +63,8 @@ static const struct {
     const char *name;
     unsigned role;
 } roles[] = {
-    {"work", SERVE_WORK},
-    {"maintain", SERVE_MAINTAIN},
-    {"http", SERVE_HTTP},
-    {"bridge", SERVE_BRIDGE},
-    {"relay", SERVE_RELAY},
+    {"work", SERVE_WORK},     {"maintain", SERVE_MAINTAIN}, {"http", SERVE_HTTP},
+    {"bridge", SERVE_BRIDGE}, {"relay", SERVE_RELAY},
 };
 
 static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
@@ -273,8 +272,7 @@ static void check_ready(void *arg)
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
         !bridges_ready(serve->bridges) || !relays_ready(serve->relays) ||
-        (serve->maintain && !serve->maintained) ||
-        (serve->http && !http_connected(serve->http))) {
+        (serve->maintain && !serve->maintained) || (serve->http && !http_connected(serve->http))) {
         return;
     }
     serve->ready = true;
@@ -346,7 +344,7 @@ static int start_maintain(struct serve *serve, struct mr_error *err)
     if (!(serve->options->roles & SERVE_MAINTAIN)) {
         return 0;
     }
-    int code = maintain_new(&options, &serve->loop, &serve->maintain, err);
+    int code = maintains_new(&options, &serve->loop, &serve->maintain, err);
     serve->parts += code == 0;
     return code;
 }
@@ -354,8 +352,8 @@ static int start_maintain(struct serve *serve, struct mr_error *err)
 static void stop_maintain(struct serve *serve)
 {
     if (serve->maintain) {
-        serve->rounds += maintain_rounds(serve->maintain);
-        maintain_stop(serve->maintain, on_part_ended, serve);
+        serve->rounds += maintains_rounds(serve->maintain);
+        maintains_stop(serve->maintain, on_part_ended, serve);
         serve->maintain = NULL;
     }
 }
@@ -443,7 +441,7 @@ static int64_t on_reconnects(void *arg)
     mr_worker_counts counts = MR_WORKER_COUNTS_INIT;
 
     crew_counts(serve->crew, &counts);
-    return counts.reconnects + (serve->maintain ? maintain_reconnects(serve->maintain) : 0);
+    return counts.reconnects + (serve->maintain ? maintains_reconnects(serve->maintain) : 0);
 }
 
 static void complete_options(const struct serve *serve, struct http_options *ret)
@@ -451,6 +449,15 @@ static void complete_options(const struct serve *serve, struct http_options *ret
     *ret = serve->config->http.options;
     ret->dsn = serve->config->dsn;
     ret->pooler = serve->config->pooler;
+}
+
+static int refuse_shards(struct mr_error *err)
+{
+    mr_error_set(err, MR_ECONFIG, "HTTP serves one database, and dsn names several");
+    mr_error_hint(
+        err, "Run a daemon with the role http for each shard, with its own dsn and address, or "
+             "leave the section http out. docs/shards.md says more.");
+    return MR_ECONFIG;
 }
 
 static int start_http(struct serve *serve, struct mr_error *err)
@@ -470,6 +477,9 @@ static int start_http(struct serve *serve, struct mr_error *err)
         return 0;
     }
     complete_options(serve, &options);
+    if (conn_shards_dsn(options.dsn)) {
+        return refuse_shards(err);
+    }
     int code = http_new(&options, &hooks, &serve->tally, &serve->loop, &serve->http, err);
     serve->parts += code == 0;
     return code;
@@ -503,24 +513,56 @@ static void apply_http(struct serve *serve)
     }
 }
 
-static void on_settings_ended(void *arg);
+// ---- settings ----
+
+static bool applies_settings(const struct serve *serve)
+{
+    for (int i = 0; i < DSN_LIST_MAX; i++) {
+        if (serve->settings[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void stop_settings(struct serve *serve)
+{
+    for (int i = 0; i < DSN_LIST_MAX; i++) {
+        if (serve->settings[i]) {
+            settings_stop(serve->settings[i]);
+        }
+    }
+}
+
+static void on_settings_ended(void *arg, const struct settings *settings);
 
 static int start_settings(struct serve *serve, struct mr_error *err)
 {
-    int code = settings_apply(serve->config, &serve->loop, on_settings_ended, serve,
-                              &serve->settings, err);
+    const char *several = conn_shards_dsn(serve->config->dsn);
+    struct dsn_list list;
+    int code = dsn_list_parse(several ? several : serve->config->dsn, &list, err);
 
-    serve->parts += code == 0 && serve->settings;
+    if (code) {
+        return code;
+    }
+    for (int i = 0; code == 0 && i < list.count; i++) {
+        code = settings_apply(serve->config, list.items[i], list.count > 1, &serve->loop,
+                              on_settings_ended, serve, &serve->settings[i], err);
+        serve->parts += code == 0 && serve->settings[i];
+    }
+    dsn_list_done(&list);
     return code;
 }
 
-static void on_settings_ended(void *arg)
+static void on_settings_ended(void *arg, const struct settings *settings)
 {
     struct serve *serve = arg;
     struct mr_error err;
 
-    serve->settings = NULL;
-    if (serve->settings_again && !serve->stopping) {
+    for (int i = 0; i < DSN_LIST_MAX; i++) {
+        serve->settings[i] = serve->settings[i] == settings ? NULL : serve->settings[i];
+    }
+    if (serve->settings_again && !serve->stopping && !applies_settings(serve)) {
         serve->settings_again = false;
         if (start_settings(serve, &err)) {
             log_error("settings.failed", "settings cannot be applied", &err);
@@ -540,15 +582,12 @@ static void on_stop(void *arg)
     stop_maintain(serve);
     stop_carrier(serve);
     stop_http(serve);
-    if (serve->settings) {
-        settings_stop(serve->settings);
-    }
+    stop_settings(serve);
     int64_t crew_ms = crew_stop(serve->crew);
     int64_t bridges_ms = serve->bridges ? bridges_stop(serve->bridges) : 0;
     int64_t relays_ms = serve->relays ? relays_stop(serve->relays) : 0;
     int64_t most_ms = crew_ms > bridges_ms ? crew_ms : bridges_ms;
-    signals_limit(&serve->signals,
-                  (most_ms > relays_ms ? most_ms : relays_ms) + SIGNALS_MARGIN_MS);
+    signals_limit(&serve->signals, (most_ms > relays_ms ? most_ms : relays_ms) + SIGNALS_MARGIN_MS);
     if (relays_ms == 0) {
         on_relays_ended(serve);
     }
@@ -584,9 +623,9 @@ static void take_config(struct serve *serve, struct config *config)
             log_error("maintain.failed", "upkeep cannot be started", &err);
         }
     }
-    if (serve->settings) {
+    if (applies_settings(serve)) {
         serve->settings_again = true;
-        settings_stop(serve->settings);
+        stop_settings(serve);
     } else if (start_settings(serve, &err)) {
         log_error("settings.failed", "settings cannot be applied", &err);
     }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/shard.h"
 #include "daemon/link.h"
 
 #define RETRY_MS     1000
@@ -40,9 +41,11 @@ struct settings {
     struct change *changes;
     size_t count;
     size_t done, refused;
+    size_t left; // of those done: to another shard
     uv_idle_t end; // closes the link from outside of its callbacks
     bool ending;
-    void (*ended)(void *arg);
+    bool asks_shard; // before anything else: what this database is
+    void (*ended)(void *arg, const struct settings *settings);
     void *ended_arg;
 };
 
@@ -191,7 +194,7 @@ static void on_idle_closed(uv_handle_t *handle)
 {
     struct settings *settings = handle->data;
 
-    settings->ended(settings->ended_arg);
+    settings->ended(settings->ended_arg, settings);
     settings_free(settings);
 }
 
@@ -235,7 +238,7 @@ static void log_refusal(const struct change *change, const struct mr_error *err)
 static void finish(struct settings *settings)
 {
     const struct log_field fields[] = {
-        LOG_NUMBER_FIELD("applied", (int64_t)(settings->done - settings->refused)),
+        LOG_NUMBER_FIELD("applied", (int64_t)(settings->done - settings->refused - settings->left)),
         LOG_NUMBER_FIELD("refused", (int64_t)settings->refused),
     };
 
@@ -275,10 +278,71 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     }
 }
 
+static void send_changes(void *arg);
+
+// Schedules are another shard's.
+static void leave_schedules(struct settings *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        struct change *change = &settings->changes[i];
+        if (str_equal(change->what, "schedule") && change->status != CHANGE_DONE) {
+            change->status = CHANGE_DONE;
+            settings->done++;
+            settings->left++;
+        }
+    }
+}
+
+static void told_shard(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct settings *settings = arg;
+    struct shard_info info;
+    struct mr_error why;
+
+    if (settings->ending) {
+        return;
+    }
+    if (err && is_passing(err)) {
+        wire_set_timer(link_wire(settings->link), clock_ms() + RETRY_MS);
+        return;
+    }
+    if (err || shard_info_read(result, &info, &why) || !info.enrolled) {
+        log_put(LEVEL_ERROR, "settings.refused", NULL, 0, "a shard cannot be given its settings: %s",
+                err ? err->message : "it is in no set; see `millrace shard add`");
+        settings_stop(settings);
+        return;
+    }
+    settings->asks_shard = false;
+    if (__builtin_ctz(info.members) != info.number) {
+        leave_schedules(settings);
+    }
+    if (settings->done == settings->count) {
+        finish(settings);
+        return;
+    }
+    send_changes(settings);
+}
+
+static void ask_shard(struct settings *settings)
+{
+    AUTO_CALL call;
+
+    call_init(&call, CALL_SHARD);
+    if (wire_send(link_wire(settings->link), &call, told_shard, settings, NULL)) {
+        wire_set_timer(link_wire(settings->link), clock_ms() + RETRY_MS);
+    }
+}
+
 static void send_changes(void *arg)
 {
     struct settings *settings = arg;
 
+    if (settings->asks_shard) {
+        if (!settings->ending) {
+            ask_shard(settings);
+        }
+        return;
+    }
     for (size_t i = 0; i < settings->count && !settings->ending; i++) {
         struct change *change = &settings->changes[i];
         if (change->status != CHANGE_WAITING) {
@@ -292,12 +356,13 @@ static void send_changes(void *arg)
     }
 }
 
-int settings_apply(const struct config *config, uv_loop_t *loop, void (*ended)(void *arg),
-                   void *arg, struct settings **ret, struct mr_error *err)
+int settings_apply(const struct config *config, const char *dsn, bool sharded, uv_loop_t *loop,
+                   void (*ended)(void *arg, const struct settings *settings), void *arg,
+                   struct settings **ret, struct mr_error *err)
 {
     const struct link_options options = {
         .part = "settings",
-        .dsn = config->dsn,
+        .dsn = dsn,
         .pooler = config->pooler,
     };
     struct settings *settings = calloc(1, sizeof(*settings));
@@ -323,6 +388,7 @@ int settings_apply(const struct config *config, uv_loop_t *loop, void (*ended)(v
         settings_free(settings);
         return code;
     }
+    settings->asks_shard = sharded;
     settings->ended = ended;
     settings->ended_arg = arg;
     uv_idle_init(loop, &settings->end);

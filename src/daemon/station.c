@@ -11,6 +11,7 @@
 #include "daemon/station.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ struct station {
     struct handler *handler;
     struct breaker breaker;
     struct tally *tally;                // or NULL
+    struct station_share *share;        // or NULL
+    int address;                        // in it
     char *name, *target, *dsn, *secret; // what the handler borrows
     uv_poll_t poll;                     // of the worker's descriptor
     uv_timer_t timer;                   // when an open breaker may try again
@@ -41,6 +44,67 @@ struct station {
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+// ---- shards ----
+
+// What a log line calls the shard; NULL where there is one database.
+#define SHARD_TEXT_SIZE 24
+static const char *shard_text(const struct station *station, char ret[SHARD_TEXT_SIZE])
+{
+    const struct station_share *share = station->share;
+
+    if (!share) {
+        return NULL;
+    }
+    bool known = share->set.entries[station->address].known;
+    snprintf(ret, SHARD_TEXT_SIZE, known ? "%d" : "address %d",
+             known ? share->set.entries[station->address].info.number : station->address + 1);
+    return ret;
+}
+
+// What it runs or may be about to.
+static int holds(const struct station *station)
+{
+    return station->running + worker_on_the_way(station->worker);
+}
+
+static int taken_by_others(const struct station *station)
+{
+    int jobs = 0;
+
+    for (int i = 0; station->share && i < station->share->set.count; i++) {
+        const struct station *other = station->share->stations[i];
+        if (other && other != station) {
+            jobs += holds(other);
+        }
+    }
+    return jobs;
+}
+
+// Something has ended or was answered here, which leaves room to others. Only then: two that starve
+// would wake each other for ever.
+static void wake_starved(struct station *station)
+{
+    struct station_share *share = station->share;
+
+    for (int i = 0; share && i < share->set.count; i++) {
+        if (share->starved[i] && share->stations[i] && share->stations[i] != station) {
+            share->starved[i] = false;
+            worker_wake(share->stations[i]->worker);
+        }
+    }
+}
+
+static int on_admit(void *arg, const struct shard_info *info, struct mr_error *err)
+{
+    const struct station *station = arg;
+    int code = shard_set_admit(&station->share->set, station->address, info, err);
+
+    if (code) {
+        mr_error_prefix(err, "address %d", station->address + 1);
+    }
+    return code;
+}
 
 // ---- the log ----
 
@@ -65,8 +129,10 @@ static void log_failure(const struct station *station, const mr_claimed_job *job
                         const struct outcome *outcome)
 {
     char *error = error_of(outcome);
+    char shard[SHARD_TEXT_SIZE];
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("worker", station->name),
+        LOG_TEXT_FIELD("shard", shard_text(station, shard)),
         LOG_TEXT_FIELD("queue", job->queue),
         LOG_NUMBER_FIELD("job", job->id),
         LOG_TEXT_FIELD("kind", job->kind),
@@ -96,8 +162,10 @@ static void log_breaker(const struct station *station)
 static void log_event(const struct station *station, enum log_level level, const char *event,
                       const struct held_job *held, const char *message, const struct mr_error *err)
 {
+    char shard[SHARD_TEXT_SIZE];
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("worker", station->name),
+        LOG_TEXT_FIELD("shard", shard_text(station, shard)),
         held ? LOG_NUMBER_FIELD("job", held->job->id) : LOG_TEXT_FIELD("job", NULL),
         LOG_TEXT_FIELD("detail", err && err->detail[0] ? err->detail : NULL),
         LOG_TEXT_FIELD("hint", err && err->hint[0] ? err->hint : NULL),
@@ -218,6 +286,11 @@ static int on_room(void *arg)
     struct station *station = arg;
     int room = station->handler->ops->room(station->handler);
 
+    if (station->share) {
+        int taken = taken_by_others(station);
+        station->share->starved[station->address] = room > 0 && taken > 0;
+        room -= taken;
+    }
     return breaker_allows(&station->breaker, room > 0 ? room : 0, clock_ms());
 }
 
@@ -340,6 +413,7 @@ static void on_settle(void *arg, struct held_job *held, struct outcome *outcome)
         set_timer(station);
     }
     worker_settle(station->worker, held, outcome);
+    wake_starved(station);
 }
 
 // From threads of a plugin, too.
@@ -369,6 +443,10 @@ static const struct worker_ops station_worker_ops = {
 
 static void station_free(struct station *station)
 {
+    if (station->share && station->share->stations[station->address] == station) {
+        station->share->stations[station->address] = NULL;
+        wake_starved(station);
+    }
     worker_free(station->worker);
     free(station->name);
     free(station->target);
@@ -412,7 +490,11 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (station->ending) {
         return;
     }
+    int held = holds(station);
     worker_advance(station->worker);
+    if (holds(station) < held) {
+        wake_starved(station);
+    }
     if (station->running == 0 && worker_done(station->worker)) {
         station->ending = true;
         uv_poll_stop(&station->poll);
@@ -469,8 +551,10 @@ static int open_parts(struct station *station, const struct station_options *opt
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     struct worker_options worker = options->worker;
+    struct worker_ops ops = station_worker_ops;
     worker.slots = slots_of(&options->handler);
-    int code = worker_new(&worker, &station_worker_ops, station, &station->worker, err);
+    ops.admit = options->share ? on_admit : NULL;
+    int code = worker_new(&worker, &ops, station, &station->worker, err);
     return code ? code : open_handler(station, &options->handler, loop, err);
 }
 
@@ -494,10 +578,15 @@ int station_new(const struct station_options *options, uv_loop_t *loop, struct s
     }
     breaker_init(&station->breaker, options->breaker);
     station->tally = options->tally;
+    station->share = options->share;
+    station->address = options->address;
     int code = open_parts(station, options, loop, err);
     if (code) {
         station_free(station);
         return code;
+    }
+    if (station->share) {
+        station->share->stations[station->address] = station;
     }
     watch(station, loop);
     *ret = station;

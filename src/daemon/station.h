@@ -13,6 +13,7 @@
 #include "base/breaker.h"
 #include "base/err.h"
 #include "client/worker.h"
+#include "daemon/station_share.h"
 #include "handler/handler.h"
 #include "http/tally.h"
 
@@ -24,6 +25,9 @@ struct station_options {
     struct handler_options handler;
     struct breaker_options breaker;
     struct tally *tally; // counts jobs; must outlive the station; NULL
+    // Of several shards: with the others of its worker; must outlive the station; NULL
+    struct station_share *share;
+    int address; // its place there
 };
 
 // Claiming starts with the next turn of the loop. Fails like handler_ops.open and worker_new().

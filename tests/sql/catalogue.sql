@@ -34,6 +34,12 @@ insert into t.public_function values
   ('millrace_reader',   'part_coding',      'millrace.part_coding(''x'')'),
   ('millrace_reader',   'part_size',        'millrace.part_size(''x'')'),
   ('millrace_reader',   'payload_policy',   'millrace.payload_policy(''default'')'),
+  ('millrace_reader',   'shard',            'millrace.shard()'),
+  ('millrace_reader',   'shard_open',       'millrace.shard_open()'),
+  ('millrace_producer', 'shard_holds',      'millrace.shard_holds(''default'')'),
+  ('millrace_admin',    'shard_join',       'millrace.shard_join(t.unshard(), 0, ''{0}'')'),
+  ('millrace_admin',    'shard_change',     'millrace.shard_change()'),
+  ('millrace_admin',    'shard_leave',      'millrace.shard_leave()'),
   ('millrace_producer', 'enqueue_once',     'millrace.enqueue_once(''key'', ''[]'')'),
   ('millrace_worker',   'claim_json',       'millrace.claim_json()'),
   ('millrace_producer', 'capture',          'millrace.capture(''t.own'', ''q'', ''k'')'),
@@ -231,6 +237,7 @@ create function t.paused() returns bigint language sql security definer as $$ se
 create function t.letter() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.dead d $$;
 create function t.lease() returns text language sql security definer as $$ select max(g.lease) from t.got g where g.tag = 'held' $$;
 create function t.held() returns bigint language sql security definer as $$ select max(g.id) from t.got g where g.tag = 'held' $$;
+create function t.unshard() returns uuid language sql security definer as $$ delete from millrace.shard_place; select gen_random_uuid() $$;
 -- What the calls need, fresh for each of them.
 create function t.prepare()
 returns void
@@ -240,6 +247,7 @@ begin
   perform millrace.pause_job(millrace.enqueue('k', queue => 'paused'));
   perform millrace.batch_begin();
   perform millrace.set_queue('spare', '{}');
+  insert into millrace.shard_place (set_uuid, shard_no, member_nos) values (gen_random_uuid(), 0, '{0}') on conflict do nothing;
   perform millrace.set_queue('shared', '{"fair": true}');
   perform millrace.schedule('spare', '@daily', 'k');
   perform millrace.bridge_begin('b', 's', 'g', '1-1');

@@ -1,0 +1,3 @@
+enqueue_many default k {} {} {}
+drain default 100
+depth default
