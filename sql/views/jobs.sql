@@ -40,10 +40,21 @@ select a.job_id, a.job_id, q.queue_name, a.job_kind, case a.outcome when 'x' the
   join millrace.queue q on q.queue_id = a.queue_id
  where a.keep_until > now()
    -- between the copy and the end of its leaf a job is in both
-   and not (exists (select from millrace.segment g where g.parked and not g.truncated) and millrace.job_logged(a.job_id));
+   and not (exists (select from millrace.segment g where g.parked and not g.truncated) and millrace.job_logged(a.job_id))
+ union all
+select m.job_id, m.job_id, q.queue_name, m.facts ->> 'kind', 'moved', (m.lane >> 5) & 127, (m.facts ->> 'attempt')::int, (m.facts ->> 'max_attempts')::int,
+       m.payload_args, m.payload_meta, m.facts ->> 'tenant', m.facts ->> 'ref', m.facts ->> 'source', (m.facts ->> 'created_at')::timestamptz, null, null, null, null, null,
+       m.facts ->> 'ordering_key'
+  from millrace.moving m
+  join millrace.queue q on q.queue_id = m.lane >> 12
+ union all
+select m.job_id, m.job_id, q.queue_name, m.job_kind, 'moved', (m.lane >> 5) & 127, m.attempt, m.attempts_limit, null, null, m.job_tenant, m.job_ref, m.job_source,
+       m.created_at, null, null, null, m.moved_at, null, null
+  from millrace.moved m
+  join millrace.queue q on q.queue_id = m.lane >> 12;
 comment on view millrace.job_list is 'every job and its status, and where its row is found';
 create view millrace.jobs as
 select l.id, l.queue, l.kind, l.status, l.priority, l.attempt, l.max_attempts, l.args, l.meta, l.tenant, l.ref, l.source, l.created_at, l.run_at,
        l.worker, l.claimed_at, l.finished_at, l.error, l.ordering_key
   from millrace.job_list l;
-comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired, paused, waiting';
+comment on view millrace.jobs is 'every job and its status: scheduled, available, running, completed, dead, cancelled, expired, paused, waiting, moved';
