@@ -7,6 +7,7 @@ create or replace function millrace.move_take(
   move int,
   max_jobs int = 1000,
   with_dead boolean = false,
+  out origin text,
   out batch bigint,
   out jobs jsonb[],
   out args jsonb[],
@@ -25,8 +26,8 @@ set jit = off
 set intervalstyle = 'iso_8601'
 as $$
 begin
-  select t.batch, t.jobs, t.args, t.meta, t.state, t.blob
-    into batch, jobs, args, meta, state, blob
+  select t.origin, t.batch, t.jobs, t.args, t.meta, t.state, t.blob
+    into origin, batch, jobs, args, meta, state, blob
     from millrace.move_take_at(clock_timestamp(), move, max_jobs, with_dead) t;
 end $$;
 comment on function millrace.move_take(int, int, boolean) is

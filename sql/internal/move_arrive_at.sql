@@ -24,8 +24,8 @@ begin
   if p_batch <= v_last.batch_no then
     return jsonb_build_object('again', true, 'ids', case when p_batch = v_last.batch_no then to_jsonb(v_last.job_ids) end,
                               'merged', case when p_batch = v_last.batch_no then v_last.merged_n else 0 end, 'total', v_last.total);
-  elsif p_batch is distinct from coalesce(v_last.batch_no, 0) + 1 then
-    perform millrace.refuse(format('batch %s of origin %s comes after %s', coalesce(p_batch::text, 'null'), quote_literal(p_origin), coalesce(v_last.batch_no, 0)),
+  elsif p_batch is null or p_batch > v_last.batch_no + 1 then
+    perform millrace.refuse(format('batch %s of origin %s does not follow on %s', coalesce(p_batch::text, 'null'), quote_literal(p_origin), v_last.batch_no),
       'Batches come one after the other. If this database was restored from a backup, jobs that had arrived since are not in it.');
   end if;
   v_queue := millrace.queue_of(p_queue);
@@ -158,34 +158,49 @@ as $$
                                                  'error', p_trail -> -1 ->> 'error'))
 $$;
 
--- Jobs that are on their way come back to their queue, with their ids. Only where the other database is lost: what has arrived there is there, too.
-create or replace function millrace.move_give_back_at(p_now timestamptz, p_move int)
+-- Jobs of a queue that are on their way come back to it, with their ids. Only where the other database is lost: what has arrived there is there, too. The numbers of
+-- their batches are not used again, and what comes later has another origin: so the other database never takes a batch for one that was given back.
+create or replace function millrace.move_give_back_at(p_now timestamptz, p_queue text)
 returns bigint
 language plpgsql
 as $$
 declare
-  v_move  millrace.move;
   v_queue millrace.queue;
+  v_move  millrace.move;
   v_got   record;
+  v_last  millrace.departure;
+  v_n     bigint := 0;
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('move_give_back');
-  v_move := millrace.move_locked(p_move);
-  select array_agg(m.facts order by m.batch_no, m.ord) as jobs, array_agg(m.payload_args order by m.batch_no, m.ord) as args,
-         array_agg(m.payload_meta order by m.batch_no, m.ord) as meta, array_agg(m.payload_state order by m.batch_no, m.ord) as state,
-         array_agg(m.payload_blob order by m.batch_no, m.ord) as blob
-    into v_got
-    from millrace.moving m
-   where m.move_id = p_move;
-  if v_got.jobs is null then
-    return 0;
-  end if;
-  select q.*
-    into v_queue
-    from millrace.queue q
-   where q.queue_id = v_move.queue_id;
-  perform millrace.move_put(p_now, v_queue, v_got.jobs, v_got.args, v_got.meta, v_got.state, v_got.blob, null);
-  delete from millrace.moving m
-   where m.move_id = p_move;
-  return cardinality(v_got.jobs);
+  v_queue := millrace.queue_known(p_queue);
+  for v_move in
+    select m.*
+      from millrace.move m
+     where m.queue_id = v_queue.queue_id
+     order by m.move_id
+       for update
+  loop
+    select array_agg(m.facts order by m.batch_no, m.ord) as jobs, array_agg(m.payload_args order by m.batch_no, m.ord) as args,
+           array_agg(m.payload_meta order by m.batch_no, m.ord) as meta, array_agg(m.payload_state order by m.batch_no, m.ord) as state,
+           array_agg(m.payload_blob order by m.batch_no, m.ord) as blob, max(m.batch_no) as top
+      into v_got
+      from millrace.moving m
+     where m.move_id = v_move.move_id;
+    continue when v_got.jobs is null;
+    perform millrace.move_put(p_now, v_queue, v_got.jobs, v_got.args, v_got.meta, v_got.state, v_got.blob, null);
+    delete from millrace.moving m
+     where m.move_id = v_move.move_id;
+    v_last := millrace.departure_newest(v_move.move_id);
+    insert into millrace.departure (move_id, batch_no, departed_at, total, merged_total)
+    values (v_move.move_id, v_got.top, p_now, v_last.total, v_last.merged_total);
+    delete from millrace.departure d
+     where d.move_id = v_move.move_id
+       and d.batch_no < v_got.top;
+    update millrace.move m
+       set origin_name = format('%s.%s.%s', millrace.place(), m.move_id, v_got.top)
+     where m.move_id = v_move.move_id;
+    v_n := v_n + cardinality(v_got.jobs);
+  end loop;
+  return v_n;
 end $$;

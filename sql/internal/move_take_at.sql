@@ -3,7 +3,7 @@
 --   1. The move's row is locked: one batch after the other, whoever takes them.
 --   2. A batch that was taken and has not arrived is handed out again as it was. Only when there is none are jobs taken.
 --   3. A job that was taken is in `moving` and nowhere else. It is nobody's here any more: no claim meets it, no lease ends, its unique key is free.
-create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean, out batch bigint, out jobs jsonb[],
+create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean, out origin text, out batch bigint, out jobs jsonb[],
                                                  out args jsonb[], out meta jsonb[], out state bytea[], out blob bytea[])
 language plpgsql
 as $$
@@ -15,6 +15,7 @@ begin
   perform millrace.check_isolation('move_take');
   perform millrace.check_number('max_jobs', p_max, 1, 10000);
   v_move := millrace.move_locked(p_move);
+  origin := v_move.origin_name;
   batch := (millrace.departure_newest(p_move)).batch_no + 1;
   if not exists (select from millrace.moving m where m.move_id = p_move and m.batch_no = batch) then
     select q.*

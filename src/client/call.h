@@ -46,6 +46,12 @@ enum call_kind {
     CALL_REPLAY,
     CALL_REPLAY_ALL,
     CALL_PURGE_DEAD,
+    CALL_MOVE_TARGET,
+    CALL_MOVE_BEGIN,
+    CALL_MOVE_TAKE, // its columns from the second on are parameters of the next
+    CALL_MOVE_ARRIVE,
+    CALL_MOVE_DONE,
+    CALL_MOVE_GIVE_BACK,
     CALL_CACHE_SET,
     CALL_CACHE_GET,
     CALL_CACHE_GET_MANY,

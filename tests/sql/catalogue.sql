@@ -80,7 +80,7 @@ insert into t.public_function values
   ('millrace_admin',    'move_take',        'millrace.move_take(t.move())'),
   ('millrace_admin',    'move_done',        'millrace.move_done(t.move(), 0)'),
   ('millrace_admin',    'move_arrive',      'millrace.move_arrive(''1.1.1'', 1, ''spare'', array[t.moving()], ''{"{}"}'', ''{null}'', ''{null}'', ''{null}'')'),
-  ('millrace_admin',    'move_give_back',   'millrace.move_give_back(t.move())'),
+  ('millrace_admin',    'move_give_back',   'millrace.move_give_back(''spare'')'),
   ('millrace_admin',    'set_queue',        'millrace.set_queue(''default'', ''{}'')'),
   ('millrace_admin',    'drop_queue',       'millrace.drop_queue(''spare'')'),
   ('millrace_admin',    'purge',            'millrace.purge(''spare'')'),

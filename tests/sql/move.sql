@@ -33,7 +33,7 @@ begin
     commit;
     exit when v_batch.jobs = '{}';
     begin
-      v_came := millrace.move_arrive(t.origin(v_move), v_batch.batch, p_to, v_batch.jobs, v_batch.args, v_batch.meta, v_batch.state, v_batch.blob);
+      v_came := millrace.move_arrive(v_batch.origin, v_batch.batch, p_to, v_batch.jobs, v_batch.args, v_batch.meta, v_batch.state, v_batch.blob);
     exception when others then
       insert into t.refused values (p_to, sqlstate, sqlerrm);
       v_came := null;
@@ -168,7 +168,7 @@ select is(millrace.depth('there'), 10::bigint, 'still ten');
 -- Given back where the other side is lost.
 select cardinality(jobs) as n, jobs[1] ->> 'id' as id from millrace.move_take(:move, 5)
 \gset
-select is(millrace.move_give_back(:move), 5::bigint, 'jobs on their way come back');
+select is(millrace.move_give_back('once'), 5::bigint, 'jobs on their way come back');
 select is(millrace.job(:id) ->> 'status', 'available', 'with their ids');
 select is(millrace.depth('once'), 20::bigint, 'and none is lost');
 call t.carry('once', 'there', 7);
