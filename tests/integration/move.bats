@@ -230,7 +230,7 @@ compare_again()
     [ "$status" -eq 0 ]
     has "put 3 jobs back"
     [ "$(sql "select millrace.depth('second')")" = 3 ]
-    run "$MR_BIN" move second --to "host=$THERE_HOST port=1 dbname=none" --wait 0s
+    run "$MR_BIN" move second --to "host=$THERE_HOST port=1 dbname=none"
     [ "$status" -eq 3 ]
     has "the database to move to:"
     run "$MR_BIN" move second --to redis://127.0.0.1:1
