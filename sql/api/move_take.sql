@@ -6,15 +6,8 @@
 create or replace function millrace.move_take(
   move int,
   max_jobs int = 1000,
-  with_dead boolean = false,
-  out origin text,
-  out batch bigint,
-  out jobs jsonb[],
-  out args jsonb[],
-  out meta jsonb[],
-  out state bytea[],
-  out blob bytea[])
-returns record
+  with_dead boolean = false)
+returns millrace.move_batch
 language plpgsql
 volatile
 security definer
@@ -26,9 +19,7 @@ set jit = off
 set intervalstyle = 'iso_8601'
 as $$
 begin
-  select t.origin, t.batch, t.jobs, t.args, t.meta, t.state, t.blob
-    into origin, batch, jobs, args, meta, state, blob
-    from millrace.move_take_at(clock_timestamp(), move, max_jobs, with_dead) t;
+  return millrace.move_take_at(clock_timestamp(), move, max_jobs, with_dead);
 end $$;
 comment on function millrace.move_take(int, int, boolean) is
   'takes jobs out of a queue that is moved';

@@ -3,36 +3,38 @@
 --   1. The move's row is locked: one batch after the other, whoever takes them.
 --   2. A batch that was taken and has not arrived is handed out again as it was. Only when there is none are jobs taken.
 --   3. A job that was taken is in `moving` and nowhere else. It is nobody's here any more: no claim meets it, no lease ends, its unique key is free.
-create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean, out origin text, out batch bigint, out jobs jsonb[],
-                                                 out args jsonb[], out meta jsonb[], out state bytea[], out blob bytea[])
+create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean)
+returns millrace.move_batch
 language plpgsql
 as $$
 declare
   v_move  millrace.move;
   v_queue millrace.queue;
+  v_batch millrace.move_batch;
 begin
   perform millrace.at_home();
   perform millrace.check_isolation('move_take');
   perform millrace.check_number('max_jobs', p_max, 1, 10000);
   v_move := millrace.move_locked(p_move);
-  origin := v_move.origin_name;
-  batch := (millrace.departure_newest(p_move)).batch_no + 1;
-  if not exists (select from millrace.moving m where m.move_id = p_move and m.batch_no = batch) then
+  v_batch.origin := v_move.origin_name;
+  v_batch.batch := (millrace.departure_newest(p_move)).batch_no + 1;
+  if not exists (select from millrace.moving m where m.move_id = p_move and m.batch_no = v_batch.batch) then
     select q.*
       into v_queue
       from millrace.queue q
      where q.queue_id = v_move.queue_id;
     if found then
-      perform millrace.move_gather(p_now, v_move, v_queue, batch, p_max, coalesce(p_dead, false));
+      perform millrace.move_gather(p_now, v_move, v_queue, v_batch.batch, p_max, coalesce(p_dead, false));
     end if;
   end if;
   select coalesce(array_agg(m.facts order by m.ord), '{}'), coalesce(array_agg(m.payload_args order by m.ord), '{}'),
          coalesce(array_agg(m.payload_meta order by m.ord), '{}'), coalesce(array_agg(m.payload_state order by m.ord), '{}'),
          coalesce(array_agg(m.payload_blob order by m.ord), '{}')
-    into jobs, args, meta, state, blob
+    into v_batch.jobs, v_batch.args, v_batch.meta, v_batch.state, v_batch.blob
     from millrace.moving m
    where m.move_id = p_move
-     and m.batch_no = batch;
+     and m.batch_no = v_batch.batch;
+  return v_batch;
 end $$;
 
 -- The row of a move, locked to the end of the transaction (MR003).

@@ -93,3 +93,14 @@ begin
                                          alter column payload_state set compression lz4, alter column payload_blob set compression lz4';
   end if;
 end $$;
+
+create type millrace.move_batch as (
+  origin text,
+  batch  bigint,
+  jobs   jsonb[],
+  args   jsonb[],
+  meta   jsonb[],
+  state  bytea[],
+  blob   bytea[]
+);
+comment on type millrace.move_batch is 'jobs on their way, as one database gives them and the other takes them';

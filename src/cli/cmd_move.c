@@ -287,8 +287,7 @@ int cmd_move(int argc, char **argv)
         {"limit", OPTION_COUNT, &move.limit, "NUMBER", "stop after so many, 0 for all (0)"},
         {"dead", OPTION_FLAG, &move.spec.dead, NULL, "dead letters, too"},
         {"wait", OPTION_DURATION, &move.wait_ms, "TIME",
-         "how long it tries again when a database cannot be reached or the queue there is full "
-         "(60s)"},
+         "for how long it tries again when it cannot go on (60s)"},
         {"dry-run", OPTION_FLAG, &move.dry_run, NULL, "count only"},
         {"give-back", OPTION_FLAG, &move.give_back, NULL,
          "put jobs on their way back; only when the other database is lost"},
