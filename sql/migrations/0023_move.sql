@@ -104,3 +104,12 @@ create type millrace.move_batch as (
   blob   bytea[]
 );
 comment on type millrace.move_batch is 'jobs on their way, as one database gives them and the other takes them';
+
+-- Functions that get other parameters: where jobs come from.
+drop function if exists millrace.enqueue_jobs(jsonb);
+drop function if exists millrace.enqueue_jobs_at(timestamptz, jsonb, bigint);
+drop function if exists millrace.enqueue_once(text, jsonb);
+drop function if exists millrace.enqueue_once_at(timestamptz, text, jsonb);
+drop function if exists millrace.batch_add(bigint, jsonb);
+drop function if exists millrace.batch_add_at(timestamptz, bigint, jsonb);
+drop function if exists millrace.page_fits(jsonb, text, text, text, text);

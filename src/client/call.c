@@ -147,10 +147,12 @@ const struct call_info call_infos[CALL_KINDS] = {
                          false, false},
     [CALL_UNLOCK_LEASE] = {"mr_unlock_lease", "select millrace.unlock_lease($1, $2)", 2, false,
                            false},
+    [CALL_API_ENQUEUE_JOBS] = {"mr_api_enqueue_jobs",
+                               "select millrace.enqueue_jobs($1::jsonb, 'http')", 1, true, false},
     [CALL_API_ENQUEUE_ONCE] =
         {"mr_api_enqueue_once",
          "select case when $3::boolean then jsonb_build_object('id', e -> 'ids' -> 0)"
-         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb) e",
+         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb, 'http') e",
          3, false, false},
     [CALL_API_JOB] = {"mr_api_job", "select millrace.job($1::bigint)", 1, false, false},
     [CALL_API_JOB_BY_REF] = {"mr_api_job_by_ref", "select millrace.job_by_ref($1, $2)", 2, false,
@@ -289,7 +291,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                               4, false, false},
     [CALL_API_BATCH_ADD] = {"mr_api_batch_add",
                             "select jsonb_build_object('ids', coalesce(jsonb_agg(i), '[]')) from"
-                            " millrace.batch_add($1::bigint, $2::jsonb) i",
+                            " millrace.batch_add($1::bigint, $2::jsonb, 'http') i",
                             2, false, false},
     [CALL_API_BATCH_SEAL] = {"mr_api_batch_seal",
                              "select jsonb_build_object('id', $1::bigint) from"

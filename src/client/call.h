@@ -65,6 +65,7 @@ enum call_kind {
     CALL_LOCK_LEASE,
     CALL_UNLOCK_LEASE,
     // the HTTP API: the first column is the body of the answer
+    CALL_API_ENQUEUE_JOBS, // but for this one, whose rows are ids
     CALL_API_ENQUEUE_ONCE,
     CALL_API_JOB,
     CALL_API_JOB_BY_REF,

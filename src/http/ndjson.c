@@ -123,7 +123,7 @@ static void send_chunk(struct exchange *exchange)
     struct mr_error err;
     AUTO_CALL call;
 
-    call_init(&call, CALL_ENQUEUE_JOBS);
+    call_init(&call, CALL_API_ENQUEUE_JOBS);
     buf_puts(&stream->chunk, "]");
     call_text_sized(&call, buf_peek(&stream->chunk), stream->chunk.len);
     int code = buf_status(&stream->chunk, &err);
