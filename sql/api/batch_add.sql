@@ -4,7 +4,8 @@
 -- Errors: 22023 bad argument or a sealed batch, MR003 unknown batch, MR004 restored schema.
 create or replace function millrace.batch_add(
   batch bigint,
-  jobs jsonb)
+  jobs jsonb,
+  source text = null)
 returns setof bigint
 language plpgsql
 volatile
@@ -18,7 +19,7 @@ as $$
 begin
   return query
     select *
-      from millrace.batch_add_at(clock_timestamp(), batch, jobs);
+      from millrace.batch_add_at(clock_timestamp(), batch, jobs, millrace.source_of(source));
 end $$;
-comment on function millrace.batch_add(bigint, jsonb) is
+comment on function millrace.batch_add(bigint, jsonb, text) is
   'enqueues jobs as members of a batch';

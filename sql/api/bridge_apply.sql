@@ -103,7 +103,7 @@ begin
                           'meta', jsonb_build_object('bridge', bridge, 'stream', stream, 'group', stream_group, 'entry', e.id)))
                         || jsonb_build_object('args', e.data) order by e.ord)
          from (select e.entry ->> 'id' as id, e.entry -> 'data' as data, e.ord
-                 from unnest(v_entries) with ordinality e(entry, ord)) e));
+                 from unnest(v_entries) with ordinality e(entry, ord)) e), 'bridge:' || bridge);
   return next;
 end $$;
 comment on function millrace.bridge_apply(text, text, text, text[], jsonb[], boolean, jsonb) is

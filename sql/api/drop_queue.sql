@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Removes a queue with its tenants and all that waits in it, its dead letters and its archive. Refused while jobs of it run. Stop its producers first: a
--- transaction that is still open may have enqueued into it. Errors: MR003 unknown queue, 55006 jobs are running.
+-- Removes a queue with its tenants and all that waits in it, its dead letters and its archive. Refused while jobs of it run, or are on their way elsewhere. Stop its producers first: a
+-- transaction that is still open may have enqueued into it. Errors: MR003 unknown queue, 55006 jobs are running or on their way.
 create or replace function millrace.drop_queue(name text)
 returns void
 language plpgsql
@@ -28,8 +28,15 @@ begin
       message = format('queue %s has %s open leases', quote_literal(name), v_running),
       hint = 'Pause the queue, wait until its jobs have finished, then drop it.';
   end if;
+  if exists (select from millrace.move w join millrace.moving m on m.move_id = w.move_id where w.queue_id = v_queue.queue_id) then
+    raise exception using errcode = 'object_in_use',
+      message = format('queue %s has jobs that are on their way to another database', quote_literal(name)),
+      hint = 'Run "millrace move" again to the end, or put them back with move_give_back().';
+  end if;
   perform millrace.purge_at(clock_timestamp(), v_queue);
   perform millrace.objects_doom_all(clock_timestamp(), array(select d.job_id from millrace.dead d where d.queue_id = v_queue.queue_id));
+  delete from millrace.departure d where d.move_id = any (array(select w.move_id from millrace.move w where w.queue_id = v_queue.queue_id));
+  delete from millrace.move w where w.queue_id = v_queue.queue_id;
   delete from millrace.dead d where d.queue_id = v_queue.queue_id;
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;
   delete from millrace.unique_key u where u.queue_id = v_queue.queue_id;

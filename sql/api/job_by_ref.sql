@@ -27,7 +27,9 @@ begin
                      union all
                     select d.job_id from millrace.dead d where d.job_ref = ref and d.queue_id = v_id
                      union all
-                    select a.job_id from millrace.archive a where a.job_ref = ref and a.queue_id = v_id) u);
+                    select a.job_id from millrace.archive a where a.job_ref = ref and a.queue_id = v_id
+                     union all
+                    select m.job_id from millrace.moved m where m.job_ref = ref and m.lane >> 12 = any (v_ids)) u);
   if v_job is null then
     perform millrace.refuse_unknown(format('queue %s has no job with ref %s', quote_literal(queue), coalesce(quote_literal(left(ref, 200)), 'null')),
       'It was never enqueued there, or its retention is over.');

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- A page of jobs, newest first. filter: queue, status, kind, tenant, ref, error (a part of it), id, limit (1 to 200, default 50), after (next of the page
+-- A page of jobs, newest first. filter: queue, status, kind, tenant, ref, source, error (a part of it), id, limit (1 to 200, default 50), after (next of the page
 -- before). Returns jobs with the columns of the view jobs, without args and meta over 2 KB (args_cut, meta_cut), next to go on with, null at the end, and
 -- complete. Each call looks at a bounded number of rows: jobs may be few, or none, though complete is false; then go on with next.
 -- Newest first means by position: a job that is tried again is as new as its last try. What runs comes by the time of its claim.

@@ -53,7 +53,7 @@ begin
   end;
 end $$;
 
-create or replace function millrace.batch_add_at(p_now timestamptz, p_batch bigint, p_jobs jsonb)
+create or replace function millrace.batch_add_at(p_now timestamptz, p_batch bigint, p_jobs jsonb, p_source text = null)
 returns setof bigint
 language plpgsql
 as $$
@@ -65,7 +65,7 @@ begin
   end if;
   return query
     select *
-      from millrace.enqueue_jobs_at(p_now, p_jobs, p_batch);
+      from millrace.enqueue_jobs_at(p_now, p_jobs, p_batch, p_source);
 end $$;
 
 -- Waits for all who are about to add. Their notes are committed then, and this one after them: who sees this one sees theirs.

@@ -203,7 +203,7 @@ as $$
 begin
   p_job := p_job || jsonb_build_object('meta', coalesce(nullif(p_job -> 'meta', 'null'), '{}')
                                                || jsonb_build_object('batch', millrace.batch_facts(p_batch, p_total)));
-  return (select * from millrace.enqueue_jobs_at(p_now, jsonb_build_array(p_job)));
+  return (select * from millrace.enqueue_jobs_at(p_now, jsonb_build_array(p_job), null, 'batch'));
 end $$;
 
 -- Forgets batches that ended seven days ago, some at a time. Takes the hint back when none is open; nor ended a moment ago, maybe in this transaction: if

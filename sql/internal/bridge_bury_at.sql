@@ -23,6 +23,7 @@ begin
   v_job.payload_args := coalesce(p_args, '{}');
   v_job.payload_meta := jsonb_build_object('bridge', p_bridge, 'stream', p_stream, 'group', p_group, 'entry', p_entry);
   v_job.job_ref := p_entry;
+  v_job.job_source := 'bridge:' || p_bridge;
   perform millrace.job_bury(p_now, v_job, 'failed', left(coalesce(p_error, 'no reason given'), 8000));
   return v_job.job_id;
 end $$;

@@ -53,3 +53,15 @@ begin
   perform millrace.refuse(format('%squeue %s is not ordered: it takes no ordering_key', p_where, quote_literal(left(p_queue, 200))),
     format('Make it ordered with set_queue(%s, ''{"ordered": true}''), or leave ordering_key out.', quote_literal(left(p_queue, 200))));
 end $$;
+
+-- Where jobs come from, as a caller says it; null, and sql, are a row's null, which costs nothing (22023).
+create or replace function millrace.source_of(p_source text)
+returns text
+language plpgsql
+as $$
+begin
+  if p_source = '' or octet_length(p_source) > 200 then
+    perform millrace.refuse(format('source must have 1 to 200 bytes, not %s', octet_length(p_source)), 'Pass a short word such as ''http'', or leave it out.');
+  end if;
+  return nullif(p_source, 'sql');
+end $$;

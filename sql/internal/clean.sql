@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Gives the disk of emptied leaves back: of delayed jobs whose hour has passed, of dead letters and archived jobs that went, of
--- parked leases that ended, of old figures, rounds of upkeep and of fair queues, starts and keys of enqueue_once, of what the toolbox has no use for any more; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
+-- parked leases that ended, of old figures, rounds of upkeep and of fair queues, starts, keys of enqueue_once and where jobs were moved, of what the toolbox has no use for any more; forgets marks, keys and batches that have nothing to say any more. Without VACUUM, because vacuum
 -- may be stuck.
 create or replace function millrace.clean(p_now timestamptz)
 returns bigint
@@ -22,7 +22,7 @@ begin
       join pg_class p on p.oid = i.inhparent
      where p.relnamespace = 'millrace'::regnamespace
        and p.relkind = 'p'
-       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'spent_hour', 'spent_day', 'spent_month') or c.relname in ('job_parked', 'claim_parked'))
+       and (p.relname in ('delayed', 'dead', 'archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'moved', 'spent_hour', 'spent_day', 'spent_month') or c.relname in ('job_parked', 'claim_parked'))
        and pg_table_size(c.oid) > 65536
   loop
     case v_leaf.parent
@@ -37,6 +37,9 @@ begin
       when 'fair_round' then
         execute format('select not exists (select from millrace.%I where made_at >= $1)', v_leaf.relname) into v_gone
           using p_now - interval '2 hours';
+      when 'moved' then
+        execute format('select not exists (select from millrace.%I where moved_at >= $1)', v_leaf.relname) into v_gone
+          using p_now - interval '7 days';
       when 'once_key' then
         execute format('select not exists (select from millrace.%I where made_at >= $1)', v_leaf.relname) into v_gone
           using p_now - interval '24 hours';
@@ -55,7 +58,7 @@ begin
     end case;
     continue when not v_gone;
     -- A reader such as pg_dump holds them all: one short wait tells.
-    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'spent_hour', 'spent_day', 'spent_month'), '5ms');
+    exit when not millrace.truncate_leaves(array[v_leaf.relname]::text[], v_leaf.parent not in ('archive', 'pulse', 'started', 'upkeep_round', 'once_key', 'fair_round', 'moved', 'spent_hour', 'spent_day', 'spent_month'), '5ms');
     v_n := v_n + 1;
   end loop;
   delete from millrace.lane a

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- enqueue_jobs with the time as an argument. p_batch: the batch of all of them.
-create or replace function millrace.enqueue_jobs_at(p_now timestamptz, p_jobs jsonb, p_batch bigint = null)
+-- enqueue_jobs with the time as an argument. p_batch, p_source: the batch and the source of all of them.
+create or replace function millrace.enqueue_jobs_at(p_now timestamptz, p_jobs jsonb, p_batch bigint = null, p_source text = null)
 returns setof bigint
 language plpgsql
 as $$
@@ -158,19 +158,19 @@ begin
         from resolved r),
     log as (
       insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                                payload_state, payload_blob, job_tenant, job_ref, order_key, unique_name, batch_id)
+                                payload_state, payload_blob, job_tenant, job_ref, job_source, order_key, unique_name, batch_id)
       select n.pos, n.pos, p_now, (n.queue_id << 12) + n.rank + millrace.part_of(case when n.ordered then n.ordering_key end, n.pos, n.part_count), n.attempts_limit, n.job_kind, n.args, n.stale_at,
-             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch
+             n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, p_source, n.ordering_key, n.unique_key, n.batch
         from new n
        where n.due is null
        order by n.pos),
     later as (
       insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, order_key,
+                                    stale_at, run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, order_key,
                                     unique_name, batch_id, resume_at, out_no)
       select n.due, n.pos, p_now, (n.queue_id << 12) + n.rank, millrace.delayed_slot(p_now, n.due), 1, 0, n.attempts_limit,
              case when n.due = 'infinity' then 'w' else 's' end::"char",
-             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, n.ordering_key, n.unique_key, n.batch, n.resume,
+             n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, p_source, n.ordering_key, n.unique_key, n.batch, n.resume,
              case when greatest(octet_length(n.state), octet_length(n.blob)) >= 512 then millrace.offload_no(p_now, n.due, (n.queue_id << 12)::int) end
         from new n
        where n.due is not null)

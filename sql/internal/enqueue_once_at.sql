@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- enqueue_once with the time as an argument. Of two calls with one key the second waits for the end of the first's transaction, at an advisory lock on
 -- the key's hash, and then sees what came of it: hence at read committed only. A key is looked for in all leaves and written to that of the time.
-create or replace function millrace.enqueue_once_at(p_now timestamptz, p_key text, p_jobs jsonb)
+create or replace function millrace.enqueue_once_at(p_now timestamptz, p_key text, p_jobs jsonb, p_source text = null)
 returns jsonb
 language plpgsql
 as $$
@@ -40,7 +40,7 @@ begin
     end if;
     return jsonb_build_object('ids', to_jsonb(v_old.job_ids), 'again', true);
   end if;
-  v_ids := array(select * from millrace.enqueue_jobs_at(p_now, p_jobs));
+  v_ids := array(select * from millrace.enqueue_jobs_at(p_now, p_jobs, null, p_source));
   insert into millrace.once_key (slot, made_at, once_name, jobs_hash, job_ids)
   values ((date_part('epoch', p_now)::bigint / 21600) % 6, p_now, p_key, v_hash, v_ids);
   return jsonb_build_object('ids', to_jsonb(v_ids), 'again', false);

@@ -80,6 +80,9 @@ begin
                                                                               where d.job_id = p_id
                                                                               limit 1)));
   end if;
+  if v_story ->> 'status' = 'moved' then
+    v_story := v_story || millrace.job_moved(p_id);
+  end if;
   return v_story || jsonb_build_object('attempts', v_attempts, 'history', v_trail) || millrace.job_relations(p_id) || millrace.job_payload(p_id)
          || case
               when v_story ->> 'status' = 'cancelled' then jsonb_strip_nulls(jsonb_build_object('reason', coalesce(v_reason, v_result ->> 'reason')))
@@ -87,4 +90,22 @@ begin
               when v_result is not null then jsonb_build_object('result', v_result)
               else '{}'
             end;
+end $$;
+
+-- Where a job went that was moved: the queue there and, once it has arrived, its id.
+create or replace function millrace.job_moved(p_id bigint)
+returns jsonb
+language plpgsql
+as $$
+begin
+  return (select jsonb_build_object('moved_to', jsonb_strip_nulls(jsonb_build_object('place', w.place_name, 'queue', w.place_queue, 'id', g.place_id, 'arrived', g.arrived)))
+            from (select m.move_id, m.place_id, true as arrived
+                    from millrace.moved m
+                   where m.job_id = p_id
+                   union all
+                  select m.move_id, null, false
+                    from millrace.moving m
+                   where m.job_id = p_id
+                   limit 1) g
+            join millrace.move w on w.move_id = g.move_id);
 end $$;

@@ -3,6 +3,7 @@
 --   p_mode r: takes up to p_max jobs under a lease
 --          t: takes nothing; appends a cursor that has skipped what is exhausted (a tick)
 --          p: takes up to p_max jobs and forgets them (purge)
+--          m: takes up to p_max jobs, marked ones too, which go on elsewhere: the caller reads the ranges and sees to the marks (move)
 --          o: looks only; tells where the first job that waits lies
 -- The caller holds the lane's lock (o needs none). Invariants:
 --   1. The window (lo, hi] of a row is frozen: every xid visible in hi has ended, and the statement that reads was
@@ -240,12 +241,13 @@ begin
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
           case when p_mode = 'r' then coalesce(date_part('epoch', v_wait) * 1e6, 0) else 0 end, p_holder, case when p_own_lease then p_lease end,
           case when v_fresh then v_lo end, case when v_fresh then v_hi end,
-          case when p_mode = 'r' then v_positions end, case when p_mode = 'r' and v_ids <> v_positions then v_ids end,
+          case when p_mode in ('r', 'm') then v_positions end, case when p_mode in ('r', 'm') and v_ids <> v_positions then v_ids end,
           case when v_taken > 0 and p_mode = 'r' then v_until end,
-          case when p_mode = 'r' and v_taken = 0 then 'd' else p_mode end,
+          case when p_mode = 'r' and v_taken = 0 or p_mode = 'm' then 'd' else p_mode end,
           case when p_mode = 'r' then v_taken else 0 end,
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
-          case when v_odd is not null or v_hooks is not null then millrace.outcome_with(repeat('o', v_n), coalesce(v_odd, '{}'), v_marks) end,
+          case when v_odd is not null or v_hooks is not null then millrace.outcome_with(repeat('o', v_n), coalesce(v_odd, '{}'), v_marks)
+               when p_mode = 'm' then repeat('w', v_n) end,
           case when v_taken > 0 then v_hooks end);
   if v_odd is not null or v_marked or v_taken = 0 then
     if v_hooks is not null and v_odd is not null then

@@ -7,7 +7,7 @@ returns jsonb
 language plpgsql
 as $$
 declare
-  c_keys    constant text[] := array['queue', 'status', 'kind', 'tenant', 'ref', 'error', 'id', 'limit', 'after'];
+  c_keys    constant text[] := array['queue', 'status', 'kind', 'tenant', 'ref', 'source', 'error', 'id', 'limit', 'after'];
   c_sources constant jsonb := '{"scheduled": ["delayed"], "paused": ["delayed"], "waiting": ["delayed"], "available": ["log", "delayed"],
                                 "running": ["running"], "completed": ["log", "archive"], "cancelled": ["marked", "log", "archive"],
                                 "expired": ["log", "delayed", "archive"], "dead": ["dead"], "any": ["log", "delayed", "dead", "archive"]}';
@@ -115,6 +115,7 @@ begin
      and coalesce(l.status = p_f ->> 'status', true)
      and coalesce(l.kind = p_f ->> 'kind', true)
      and (p_f ->> 'tenant' is null or l.tenant = p_f ->> 'tenant')
+     and (p_f ->> 'source' is null or l.source = p_f ->> 'source')
      and (p_f ->> 'ref' is null or l.ref = p_f ->> 'ref')
      and (p_f ->> 'error' is null or strpos(l.error, p_f ->> 'error') > 0)
    limit 1;
@@ -124,7 +125,7 @@ begin
 end $$;
 
 -- Whether what a filter names besides queue and status fits.
-create or replace function millrace.page_fits(p_f jsonb, p_kind text, p_tenant text, p_ref text, p_error text)
+create or replace function millrace.page_fits(p_f jsonb, p_kind text, p_tenant text, p_ref text, p_source text, p_error text)
 returns boolean
 language sql
 immutable
@@ -132,5 +133,6 @@ as $$
   select coalesce(p_kind = p_f ->> 'kind', true)
      and (p_f ->> 'tenant' is null or p_tenant is not distinct from p_f ->> 'tenant')
      and (p_f ->> 'ref' is null or p_ref is not distinct from p_f ->> 'ref')
+     and (p_f ->> 'source' is null or coalesce(p_source, 'sql') = p_f ->> 'source')
      and (p_f ->> 'error' is null or coalesce(strpos(p_error, p_f ->> 'error'), 0) > 0)
 $$;

@@ -74,7 +74,7 @@ begin
   return v_out;
 end $$;
 
--- Of a dead letter, or a job that only the archive has; null: it is neither.
+-- Of a dead letter, a job that only the archive has or that was moved elsewhere; null: it is none of these.
 create or replace function millrace.outcome_kept(p_now timestamptz, p_id bigint)
 returns millrace.job_outcome
 language plpgsql
@@ -96,6 +96,14 @@ begin
        and a.keep_until > p_now
      limit 1;
     v_out := millrace.outcome_with_result(v_out, v_result);
+    if v_out.status is null then
+      select 'moved', m.moved_at
+        into v_out.status, v_out.finished_at
+        from (select m.moved_at from millrace.moved m where m.job_id = p_id
+               union all
+              select null from millrace.moving m where m.job_id = p_id
+               limit 1) m;
+    end if;
   end if;
   return case when v_out.status is not null then v_out end;
 end $$;

@@ -34,7 +34,7 @@ stable
 as $$
   select millrace.page_face(jsonb_build_object(
            'id', p_id, 'queue', q.queue_name, 'kind', j.job_kind, 'status', p_status, 'priority', (j.lane >> 5) & 127, 'attempt', j.attempt,
-           'max_attempts', j.attempts_limit, 'tenant', j.job_tenant, 'ref', j.job_ref, 'source', j.job_source, 'created_at', j.created_at,
+           'max_attempts', j.attempts_limit, 'tenant', j.job_tenant, 'ref', j.job_ref, 'source', coalesce(j.job_source, 'sql'), 'created_at', j.created_at,
            'run_at', coalesce(j.ready_at, j.created_at), 'worker', p_claim.holder, 'claimed_at', p_claim.claimed_at,
            'finished_at', case when p_status <> 'running' then p_claim.finished_at end, 'error', j.trail -> -1 ->> 'error', 'ordering_key', j.order_key),
          j.payload_args, j.payload_meta)
@@ -67,7 +67,7 @@ as $$
   select millrace.page_face(jsonb_build_object(
            'id', p_job.job_id, 'queue', q.queue_name, 'kind', p_job.job_kind, 'status', millrace.delayed_status(p_now, p_job.why, p_job.stale_at),
            'priority', (p_job.lane >> 5) & 127, 'attempt', p_job.attempt, 'max_attempts', p_job.attempts_limit, 'tenant', p_job.job_tenant,
-           'ref', p_job.job_ref, 'source', p_job.job_source, 'created_at', p_job.created_at,
+           'ref', p_job.job_ref, 'source', coalesce(p_job.job_source, 'sql'), 'created_at', p_job.created_at,
            'run_at', case when p_job.why in ('p', 'w') then p_job.resume_at when p_job.why in ('o', 'k', 't') then p_job.created_at else p_job.due_at end,
            'error', p_job.trail -> -1 ->> 'error', 'ordering_key', p_job.order_key), p_job.payload_args, p_job.payload_meta)
     from millrace.queue q
@@ -82,7 +82,7 @@ as $$
   select millrace.page_face(jsonb_build_object(
            'id', p_job.job_id, 'queue', q.queue_name, 'kind', p_job.job_kind, 'status', 'dead', 'priority', (p_job.lane >> 5) & 127,
            'attempt', p_job.attempt, 'max_attempts', p_job.attempts_limit, 'tenant', p_job.job_tenant, 'ref', p_job.job_ref,
-           'source', p_job.job_source, 'created_at', p_job.created_at, 'finished_at', p_job.died_at, 'error', p_job.failure,
+           'source', coalesce(p_job.job_source, 'sql'), 'created_at', p_job.created_at, 'finished_at', p_job.died_at, 'error', p_job.failure,
            'ordering_key', p_job.order_key), p_job.payload_args, p_job.payload_meta)
     from millrace.queue q
    where q.queue_id = p_job.queue_id
@@ -104,7 +104,7 @@ as $$
   select millrace.page_face(jsonb_build_object(
            'id', p_job.job_id, 'queue', q.queue_name, 'kind', p_job.job_kind, 'status', millrace.archive_status(p_job.outcome),
            'priority', (p_job.lane >> 5) & 127, 'attempt', p_job.attempt, 'max_attempts', p_job.attempts_limit, 'tenant', p_job.job_tenant,
-           'ref', p_job.job_ref, 'source', p_job.job_source, 'created_at', p_job.created_at, 'worker', p_job.holder, 'claimed_at', p_job.claimed_at,
+           'ref', p_job.job_ref, 'source', coalesce(p_job.job_source, 'sql'), 'created_at', p_job.created_at, 'worker', p_job.holder, 'claimed_at', p_job.claimed_at,
            'finished_at', p_job.finished_at, 'error', p_job.trail -> -1 ->> 'error', 'ordering_key', p_job.order_key),
          p_job.payload_args, p_job.payload_meta)
     from millrace.queue q
@@ -120,7 +120,7 @@ as $$
   select millrace.page_face(jsonb_build_object(
            'id', p_job.job_id, 'queue', q.queue_name, 'kind', p_job.job_kind, 'cause', p_job.cause, 'error', p_job.failure,
            'attempt', p_job.attempt, 'max_attempts', p_job.attempts_limit, 'lost', p_job.lost, 'tenant', p_job.job_tenant, 'ref', p_job.job_ref,
-           'source', p_job.job_source, 'created_at', p_job.created_at, 'died_at', p_job.died_at, 'history', p_job.trail, 'bytes', p_job.bytes),
+           'source', coalesce(p_job.job_source, 'sql'), 'created_at', p_job.created_at, 'died_at', p_job.died_at, 'history', p_job.trail, 'bytes', p_job.bytes),
          p_job.payload_args, p_job.payload_meta)
     from millrace.queue q
    where q.queue_id = p_job.queue_id

@@ -26,7 +26,7 @@ begin
     v_part.place := jsonb_build_object('id', v_job.job_id);
     if (p_f ->> 'queue_id' is null or millrace.queue_of_lane(v_job.lane) = (p_f ->> 'queue_id')::int)
        and (v_status is null or millrace.delayed_status(p_now, v_job.why, v_job.stale_at) = v_status)
-       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
+       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.job_source, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
       v_part.keys := v_part.keys || v_job.job_id;
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.delayed_face(p_now, v_job);
@@ -102,7 +102,7 @@ begin
     v_part.seen := v_seen;
     v_part.place := jsonb_build_object('id', v_job.job_id);
     if (p_f ->> 'queue_id' is null or v_job.queue_id = (p_f ->> 'queue_id')::int)
-       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.failure) then
+       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.job_source, v_job.failure) then
       v_part.keys := v_part.keys || v_job.job_id;
       v_part.places := v_part.places || v_part.place;
       v_part.faces := v_part.faces || millrace.dead_face(v_job);
@@ -172,7 +172,7 @@ begin
     if (p_f ->> 'queue_id' is null or v_job.queue_id = (p_f ->> 'queue_id')::int)
        and v_job.keep_until > p_now
        and (p_f ->> 'status' is null or millrace.archive_status(v_job.outcome) = p_f ->> 'status')
-       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end)
+       and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.job_source, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end)
        and not (v_leaving and millrace.job_logged(v_job.job_id)) then
       v_part.keys := v_part.keys || v_job.job_id;
       v_part.places := v_part.places || v_part.place;
@@ -263,7 +263,7 @@ begin
         from millrace.job_rows(v_ids[i]) j
        where j.slot = any (v_slots)
          and j.pos = v_poss[i];
-      if found and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
+      if found and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.job_source, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
         v_part.keys := v_part.keys || v_job.pos;
         v_part.places := v_part.places || v_part.place;
         v_part.faces := v_part.faces || millrace.log_face(v_job.slot, v_job.job_id, v_job.pos, 'running', v_claim);
@@ -306,7 +306,7 @@ begin
       from millrace.job_rows(v_mark.job_id) j
      where j.pos = v_mark.pos
        and v_mark.letter = 'k';
-    if found and coalesce(millrace.queue_of_lane(v_mark.lane) = (p_f ->> 'queue_id')::int, true) and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
+    if found and coalesce(millrace.queue_of_lane(v_mark.lane) = (p_f ->> 'queue_id')::int, true) and millrace.page_fits(p_f, v_job.job_kind, v_job.job_tenant, v_job.job_ref, v_job.job_source, case when p_f ? 'error' then v_job.trail -> -1 ->> 'error' end) then
       v_claim.finished_at := v_mark.made_at;
       v_part.keys := v_part.keys || v_job.pos;
       v_part.places := v_part.places || v_part.place;

@@ -141,7 +141,7 @@ begin
        cross join lateral (select p_lanes[n] as lane, p_lo[n] as lo, p_hi[n] as hi, p_last_seg[n] as last_seg, p_last_xid[n] as last_xid, p_last_pos[n] as last_pos) l
        cross join lateral millrace.log_side(v_status, p_seg, l.lo, l.hi, l.last_seg, l.last_xid) s
        cross join lateral (select j.*, row_number() over (order by j.xid desc, j.pos desc) as nth
-                             from (select j.seg, j.xid, j.pos, j.job_id, j.pack_n, j.job_kind, j.job_tenant, j.job_ref, j.stale_at,
+                             from (select j.seg, j.xid, j.pos, j.job_id, j.pack_n, j.job_kind, j.job_tenant, j.job_ref, j.job_source, j.stale_at,
                                           case when p_f ? 'error' then j.trail -> -1 ->> 'error' end as error
                                      from millrace.job j
                                     where j.slot = v_slot
@@ -158,7 +158,7 @@ begin
        order by f.xid desc, f.pos desc
        limit 1)
     select v_slot, f.seg, f.lane, f.xid, f.pos, f.job_id, coalesce(f.pack_n, 1)::int, f.pack_n is not null, f.stale_at,
-           millrace.page_fits(p_f, f.job_kind, f.job_tenant, f.job_ref, f.error)
+           millrace.page_fits(p_f, f.job_kind, f.job_tenant, f.job_ref, f.job_source, f.error)
            and (v_status is distinct from 'expired' or coalesce(f.stale_at <= p_now, false))
            and f.stale_at is distinct from '-infinity',
            p_seg < 0 or coalesce(pg_visible_in_snapshot(f.xid, f.hi)
@@ -280,7 +280,7 @@ begin
   v_part.keys := '{}';
   for v_row in
     select j.*
-      from (select j.slot, j.lane, j.seg, j.xid, j.pos, j.job_id, j.job_kind, j.job_tenant, j.job_ref, j.stale_at, j.trail
+      from (select j.slot, j.lane, j.seg, j.xid, j.pos, j.job_id, j.job_kind, j.job_tenant, j.job_ref, j.job_source, j.stale_at, j.trail
               from millrace.job j
              where j.job_ref = v_ref
             offset 0) j
@@ -291,7 +291,7 @@ begin
     v_seen := v_seen + 1;
     v_part.seen := v_seen;
     v_part.place := jsonb_build_object('pos', v_row.pos);
-    if millrace.page_fits(p_f, v_row.job_kind, v_row.job_tenant, v_row.job_ref, case when p_f ? 'error' then v_row.trail -> -1 ->> 'error' end) then
+    if millrace.page_fits(p_f, v_row.job_kind, v_row.job_tenant, v_row.job_ref, v_row.job_source, case when p_f ? 'error' then v_row.trail -> -1 ->> 'error' end) then
       v_stand := millrace.job_standing(v_row.slot, v_row.lane, v_row.seg, v_row.xid, v_row.pos);
       v_stand.status := case when v_stand.status = 'available' and v_row.stale_at <= p_now then 'expired' else v_stand.status end;
       if v_stand.status = coalesce(p_f ->> 'status', v_stand.status) and v_row.stale_at is distinct from '-infinity' then

@@ -104,6 +104,7 @@ command_fn cmd_enqueue;
 command_fn cmd_job;
 command_fn cmd_lock;
 command_fn cmd_migrate;
+command_fn cmd_move;
 command_fn cmd_pause;
 command_fn cmd_queue;
 command_fn cmd_resume;

@@ -135,6 +135,28 @@ const struct call_info call_infos[CALL_KINDS] = {
                          false, false},
     [CALL_PURGE_DEAD] = {"mr_purge_dead", "select millrace.purge_dead($1, $2::interval)", 2, false,
                          false},
+    [CALL_MOVE_TARGET] = {"mr_move_target",
+                          "select t ->> 'place', t ->> 'depth' from millrace.move_target($1) t", 1,
+                          false, false},
+    [CALL_MOVE_BEGIN] = {"mr_move_begin",
+                         "select b ->> 'move', b ->> 'available', b ->> 'scheduled',"
+                         " b ->> 'retrying', b ->> 'running', b ->> 'dead', b ->> 'moving',"
+                         " b ->> 'moved', b ->> 'merged' from millrace.move_begin($1, $2, $3) b",
+                         3, false, false},
+    [CALL_MOVE_TAKE] =
+        {"mr_move_take",
+         "select cardinality(t.jobs), t.origin, t.batch, t.jobs, t.args, t.meta, t.state,"
+         " t.blob from millrace.move_take($1::int, $2::int, $3::boolean) t",
+         3, true, false},
+    [CALL_MOVE_ARRIVE] = {"mr_move_arrive",
+                          "select a ->> 'again', a ->> 'merged', a from millrace.move_arrive($2,"
+                          " $3::bigint, $1, $4::jsonb[], $5::jsonb[], $6::jsonb[], $7::bytea[],"
+                          " $8::bytea[]) a",
+                          8, false, false},
+    [CALL_MOVE_DONE] = {"mr_move_done", "select millrace.move_done($1::int, $2::bigint, $3::jsonb)",
+                        3, false, false},
+    [CALL_MOVE_GIVE_BACK] = {"mr_move_give_back", "select millrace.move_give_back($1)", 1, false,
+                             false},
     [CALL_CACHE_SET] = {"mr_cache_set", "select millrace.cache_set($1, $2::jsonb, $3::interval)", 3,
                         false, false},
     [CALL_CACHE_GET] = {"mr_cache_get", "select millrace.cache_get($1)", 1, false, false},
@@ -161,10 +183,12 @@ const struct call_info call_infos[CALL_KINDS] = {
                          false, false},
     [CALL_UNLOCK_LEASE] = {"mr_unlock_lease", "select millrace.unlock_lease($1, $2)", 2, false,
                            false},
+    [CALL_API_ENQUEUE_JOBS] = {"mr_api_enqueue_jobs",
+                               "select millrace.enqueue_jobs($1::jsonb, 'http')", 1, true, false},
     [CALL_API_ENQUEUE_ONCE] =
         {"mr_api_enqueue_once",
          "select case when $3::boolean then jsonb_build_object('id', e -> 'ids' -> 0)"
-         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb) e",
+         " else '{}' end || e from millrace.enqueue_once($1, $2::jsonb, 'http') e",
          3, false, false},
     [CALL_API_JOB] = {"mr_api_job", "select millrace.job($1::bigint)", 1, false, false},
     [CALL_API_JOB_BY_REF] = {"mr_api_job_by_ref", "select millrace.job_by_ref($1, $2)", 2, false,
@@ -303,7 +327,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                               4, false, false},
     [CALL_API_BATCH_ADD] = {"mr_api_batch_add",
                             "select jsonb_build_object('ids', coalesce(jsonb_agg(i), '[]')) from"
-                            " millrace.batch_add($1::bigint, $2::jsonb) i",
+                            " millrace.batch_add($1::bigint, $2::jsonb, 'http') i",
                             2, false, false},
     [CALL_API_BATCH_SEAL] = {"mr_api_batch_seal",
                              "select jsonb_build_object('id', $1::bigint) from"

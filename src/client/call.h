@@ -58,6 +58,12 @@ enum call_kind {
     CALL_REPLAY,
     CALL_REPLAY_ALL,
     CALL_PURGE_DEAD,
+    CALL_MOVE_TARGET,
+    CALL_MOVE_BEGIN,
+    CALL_MOVE_TAKE, // its columns from the second on are parameters of the next
+    CALL_MOVE_ARRIVE,
+    CALL_MOVE_DONE,
+    CALL_MOVE_GIVE_BACK,
     CALL_CACHE_SET,
     CALL_CACHE_GET,
     CALL_CACHE_GET_MANY,
@@ -71,6 +77,7 @@ enum call_kind {
     CALL_LOCK_LEASE,
     CALL_UNLOCK_LEASE,
     // the HTTP API: the first column is the body of the answer
+    CALL_API_ENQUEUE_JOBS, // but for this one, whose rows are ids
     CALL_API_ENQUEUE_ONCE,
     CALL_API_JOB,
     CALL_API_JOB_BY_REF,

@@ -24,9 +24,9 @@ static const struct status {
     const char *word;
     bool ended;
 } statuses[] = {
-    {"scheduled", false}, {"available", false}, {"running", false},
-    {"paused", false},    {"waiting", false},   {"completed", true},
-    {"dead", true},       {"cancelled", true},  {"expired", true},
+    {"scheduled", false}, {"available", false}, {"running", false}, {"paused", false},
+    {"waiting", false},   {"completed", true},  {"dead", true},     {"cancelled", true},
+    {"expired", true},    {"moved", true},
 };
 
 struct look {

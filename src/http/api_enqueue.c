@@ -55,7 +55,7 @@ static void send_many(struct exchange *exchange, const char *key, const struct b
 {
     AUTO_CALL call;
 
-    call_init(&call, key ? CALL_API_ENQUEUE_ONCE : CALL_ENQUEUE_JOBS);
+    call_init(&call, key ? CALL_API_ENQUEUE_ONCE : CALL_API_ENQUEUE_JOBS);
     if (key) {
         call_text(&call, key);
     }

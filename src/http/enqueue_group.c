@@ -94,7 +94,7 @@ static void send_alone(struct exchange *exchange, enum database_lane lane)
     AUTO_CALL call;
 
     buf_init(&jobs, CALL_SIZE_MAX);
-    call_init(&call, CALL_ENQUEUE_JOBS);
+    call_init(&call, CALL_API_ENQUEUE_JOBS);
     buf_printf(&jobs, "[%s]", buf_peek(&exchange->body));
     call_text_sized(&call, buf_peek(&jobs), jobs.len);
     exchange_call(exchange, lane, &call, alone_answered);
@@ -154,7 +154,7 @@ static void depart(struct enqueue_group *group)
     AUTO_CALL call;
 
     buf_init(&jobs, CALL_SIZE_MAX);
-    call_init(&call, CALL_ENQUEUE_JOBS);
+    call_init(&call, CALL_API_ENQUEUE_JOBS);
     group->first = flight->next;
     group->last = group->first ? group->last : NULL;
     for (size_t i = 0; i < flight->count; i++) {

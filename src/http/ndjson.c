@@ -178,7 +178,7 @@ static void send_chunk(struct exchange *exchange)
     struct mr_error err;
     AUTO_CALL call;
 
-    call_init(&call, CALL_ENQUEUE_JOBS);
+    call_init(&call, CALL_API_ENQUEUE_JOBS);
     if (stream->unknown && stream->chunk.status == 0) {
         stream->flying = exchange->busy = true;
         payloads_ask(exchange, stream->queue, chunk_again);

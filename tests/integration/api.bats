@@ -49,6 +49,22 @@ teardown()
     says 403
 }
 
+@test "jobs say that they came by HTTP, one, an array, a stream, with a key" {
+    post /api/v1/jobs '{"kind": "one"}'
+    says 201
+    post /api/v1/jobs '[{"kind": "array"}, {"kind": "array"}]'
+    says 201
+    api POST /api/v1/jobs -H 'Content-Type: application/x-ndjson' --data-binary '{"kind": "stream"}'
+    says 201
+    api POST /api/v1/jobs -H 'Content-Type: application/json' -H 'Idempotency-Key: once' --data-binary '{"kind": "key"}'
+    says 201
+    sql "select millrace.enqueue('here')"
+    [ "$(sql "select string_agg(distinct kind || ' ' || source, ', ' order by kind || ' ' || source) from millrace.jobs")" = \
+        'array http, here sql, key http, one http, stream http' ]
+    api GET '/api/v1/jobs?source=sql'
+    says 200 '[.jobs[].kind]' '["here"]'
+}
+
 @test "a job goes in and its story comes out" {
     post /api/v1/jobs '{"kind": "mail", "args": {"n": 12345678901234567890, "t": "ä\u00e4"}, "queue": "post"}'
     says 201

@@ -16,7 +16,8 @@ declare
       millrace.started, millrace.report, millrace.batch, millrace.batch_note, millrace.batch_total, millrace.dependency, millrace.turn,
       millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round, millrace.cache_0,
       millrace.cache_1, millrace.cache_pass, millrace.spent_hour, millrace.spent_day, millrace.spent_month, millrace.lock_held,
-      millrace.bridge, millrace.bridge_span, millrace.blob_object, millrace.blob_doomed, carried}';
+      millrace.bridge, millrace.bridge_span, millrace.blob_object, millrace.blob_doomed, carried,
+      millrace.move, millrace.departure, millrace.moving, millrace.moved, millrace.arrival}';
   v_used text := (select string_agg(u.leaf::text, ', ')
                     from (select coalesce(i.inhrelid, t)::regclass as leaf
                             from unnest(v_tables) t
@@ -378,4 +379,29 @@ create function whereabouts(p_queue text, out status text, out payload text, out
                                select l.payload_state, null, 3 from millrace.job_rows(j.id) l) w
                         order by w.rank
                         limit 1) p
+$$;
+
+-- Begins to move a queue to another of this database.
+create function move_open(p_at numeric, p_queue text, p_to text) returns boolean language sql as $$
+  select millrace.move_begin_at(at(p_at), p_queue, millrace.place(), p_to) is not null
+$$;
+
+-- Takes jobs of the one move there is. How many, and in which batch; or why not.
+create function move_some(p_at numeric, p_max int) returns text language plpgsql as $$
+begin
+  return (select format('%s in batch %s', cardinality(t.jobs), t.batch) from millrace.move m cross join lateral millrace.move_take_at(at(p_at), m.move_id, p_max, false) t);
+exception when lock_not_available then
+  return 'later';
+end $$;
+
+-- The batch that was taken arrives. How many, and whether they had before.
+create function move_there(p_at numeric, p_to text) returns text language sql as $$
+  select format('%s%s', jsonb_array_length(a -> 'ids'), case when (a ->> 'again')::boolean then ' again' end)
+    from millrace.move m
+   cross join lateral millrace.move_take_at(at(p_at), m.move_id, 100, false) t
+   cross join lateral millrace.move_arrive_at(at(p_at), t.origin, t.batch, p_to, t.jobs, t.args, t.meta, t.state, t.blob) a
+$$;
+
+create function move_ends(p_at numeric, p_batch bigint) returns bigint language sql as $$
+  select millrace.move_done_at(at(p_at), m.move_id, p_batch, null) from millrace.move m
 $$;

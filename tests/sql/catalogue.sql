@@ -93,6 +93,12 @@ insert into t.public_function values
   ('millrace_worker',   'offload_removed',  'millrace.offload_removed(''{}'')'),
   ('millrace_worker',   'offload_unknown',  'millrace.offload_unknown(''{}'')'),
   ('millrace_admin',    'bridge_forget',    'millrace.bridge_forget(''b'')'),
+  ('millrace_admin',    'move_target',      'millrace.move_target(''spare'')'),
+  ('millrace_admin',    'move_begin',       'millrace.move_begin(''spare'', ''1.1'')'),
+  ('millrace_admin',    'move_take',        'millrace.move_take(t.move())'),
+  ('millrace_admin',    'move_done',        'millrace.move_done(t.move(), 0)'),
+  ('millrace_admin',    'move_arrive',      'millrace.move_arrive(''1.1.1'', 1, ''spare'', array[t.moving()], ''{"{}"}'', ''{null}'', ''{null}'', ''{null}'')'),
+  ('millrace_admin',    'move_give_back',   'millrace.move_give_back(''spare'')'),
   ('millrace_admin',    'set_queue',        'millrace.set_queue(''default'', ''{}'')'),
   ('millrace_admin',    'drop_queue',       'millrace.drop_queue(''spare'')'),
   ('millrace_admin',    'purge',            'millrace.purge(''spare'')'),
@@ -233,6 +239,8 @@ select is(array(select f.signature || ' ' || u.arg
 -- ---- every public function with its required arguments only, as a role that may; and as one that may not ----
 create function t.job() returns bigint language sql security definer as $$ select max(j.job_id) from millrace.job j join millrace.queue q on q.queue_id = j.lane >> 12 where q.queue_name = 'default' $$;
 create function t.batch() returns bigint language sql security definer as $$ select max(b.batch_id) from millrace.batch b $$;
+create function t.move() returns int language sql security definer as $$ select max(m.move_id) from millrace.move m $$;
+create function t.moving() returns jsonb language sql security definer as $$ select millrace.move_facts(1, 50 << 5, 'a', null, now(), null, null, null, 1, 0, 3, 'k', null, null, null, null, null, null) $$;
 create function t.paused() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.delayed d where d.why = 'p' $$;
 create function t.letter() returns bigint language sql security definer as $$ select max(d.job_id) from millrace.dead d $$;
 create function t.lease() returns text language sql security definer as $$ select max(g.lease) from t.got g where g.tag = 'held' $$;
@@ -250,6 +258,7 @@ begin
   insert into millrace.shard_place (set_uuid, shard_no, member_nos) values (gen_random_uuid(), 0, '{0}') on conflict do nothing;
   perform millrace.set_queue('shared', '{"fair": true}');
   perform millrace.schedule('spare', '@daily', 'k');
+  perform millrace.move_begin('spare', '1.1');
   perform millrace.bridge_begin('b', 's', 'g', '1-1');
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, job_kind)
   select now(), nextval('millrace.pos_seq'), now(), q.queue_id, q.queue_id << 12, 200, 0, 1, 0, 1, 'failed', 'k' from millrace.queue q where q.queue_name = 'default';

@@ -16,16 +16,16 @@ $$;
 select millrace.enqueue_at(t.at('0'), 'mail', '{"to": null, "n": {"x": null}}', 'story', 20, null, null, null, null, 'acme', 'inv-1', 3, null, null, '{"m": null}', null, null, null) as id
 \gset
 select is(millrace.job(:id), jsonb_build_object('id', :id, 'queue', 'story', 'kind', 'mail', 'status', 'available', 'priority', 20, 'attempt', 1, 'max_attempts', 3,
-          'args', '{"to": null, "n": {"x": null}}'::jsonb, 'meta', '{"m": null}'::jsonb, 'tenant', 'acme', 'ref', 'inv-1', 'created_at', t.at('0'), 'run_at', t.at('0'),
+          'args', '{"to": null, "n": {"x": null}}'::jsonb, 'meta', '{"m": null}'::jsonb, 'tenant', 'acme', 'ref', 'inv-1', 'source', 'sql', 'created_at', t.at('0'), 'run_at', t.at('0'),
           'attempts', jsonb_build_array(jsonb_build_object('attempt', 1, 'outcome', 'waiting')), 'history', '[]'::jsonb), 'the story of a job that waits; its args as they are, nulls too');
 select t.claim('s1', t.at('10 s'), 'story', 1, '1 minute', 'alice')
 \gset
 select is(millrace.job(:id) - 'args' - 'meta' - 'history', jsonb_build_object('id', :id, 'queue', 'story', 'kind', 'mail', 'status', 'running', 'priority', 20, 'attempt', 1, 'max_attempts', 3,
-          'tenant', 'acme', 'ref', 'inv-1', 'created_at', t.at('0'), 'run_at', t.at('0'), 'worker', 'alice', 'claimed_at', t.at('10 s'),
+          'tenant', 'acme', 'ref', 'inv-1', 'source', 'sql', 'created_at', t.at('0'), 'run_at', t.at('0'), 'worker', 'alice', 'claimed_at', t.at('10 s'),
           'attempts', jsonb_build_array(jsonb_build_object('attempt', 1, 'outcome', 'running', 'worker', 'alice', 'claimed_at', t.at('10 s')))), 'of one that runs');
 select millrace.fail_at(t.at('12 s'), t.lease('s1'), :id, 'smtp: no route', '8 s', true, null)
 \gset
-select is(millrace.job(:id) - array['args', 'meta', 'id', 'queue', 'kind', 'priority', 'tenant', 'ref', 'max_attempts', 'created_at'],
+select is(millrace.job(:id) - array['args', 'meta', 'id', 'queue', 'kind', 'priority', 'tenant', 'ref', 'source', 'max_attempts', 'created_at'],
           jsonb_build_object('status', 'scheduled', 'attempt', 2, 'run_at', t.at('20 s'), 'error', 'smtp: no route',
           'attempts', jsonb_build_array(jsonb_build_object('attempt', 1, 'outcome', 'failed', 'worker', 'alice', 'claimed_at', t.at('10 s'), 'finished_at', t.at('12 s'), 'error', 'smtp: no route')),
           'history', jsonb_build_array(jsonb_build_object('attempt', 1, 'outcome', 'failed', 'error', 'smtp: no route', 'worker', 'alice', 'at', t.at('12 s')))), 'of one that failed');
@@ -35,7 +35,7 @@ select t.claim('s2', t.at('21 s'), 'story', 1, '1 minute', 'bob')
 \gset
 select millrace.complete_at(t.at('23 s'), t.lease('s2'), null, '{"sent": true}')
 \gset
-select is(millrace.job(:id) - array['args', 'meta', 'id', 'queue', 'kind', 'priority', 'tenant', 'ref', 'max_attempts', 'created_at', 'history', 'error'],
+select is(millrace.job(:id) - array['args', 'meta', 'id', 'queue', 'kind', 'priority', 'tenant', 'ref', 'source', 'max_attempts', 'created_at', 'history', 'error'],
           jsonb_build_object('status', 'completed', 'attempt', 2, 'run_at', t.at('20 s'), 'worker', 'bob', 'claimed_at', t.at('21 s'), 'finished_at', t.at('23 s'), 'result', '{"sent": true}'::jsonb,
           'attempts', jsonb_build_array(
             jsonb_build_object('attempt', 1, 'outcome', 'failed', 'worker', 'alice', 'claimed_at', t.at('10 s'), 'finished_at', t.at('12 s'), 'error', 'smtp: no route'),

@@ -109,14 +109,14 @@ select is((t.page(t.at('9 seconds'), '{"queue": "mail", "status": "completed", "
 -- ---- what is told of each job ----
 select is(millrace.list_jobs_page(t.at('9 seconds'), '{"status": "completed", "queue": "mail", "limit": 1}') -> 'jobs' -> 0,
           jsonb_build_object('id', (t.ids('mixed'))[5], 'queue', 'mail', 'kind', 'k', 'status', 'completed', 'priority', 50, 'attempt', 1, 'max_attempts', 3,
-                             'args', '{"i": 25}'::jsonb, 'created_at', t.at('0'), 'run_at', t.at('0'), 'worker', 'w', 'claimed_at', t.at('4 seconds')),
+                             'args', '{"i": 25}'::jsonb, 'source', 'sql', 'created_at', t.at('0'), 'run_at', t.at('0'), 'worker', 'w', 'claimed_at', t.at('4 seconds')),
           'a job in a claim that is still open has no finished_at');
 select is(millrace.list_jobs_page(t.at('9 seconds'), '{"status": "cancelled"}') -> 'jobs' -> 0 ->> 'finished_at', to_jsonb(t.at('7 seconds')) #>> '{}', 'when a job was cancelled');
 select millrace.enqueue_at(t.at('9 seconds'), 'large', jsonb_build_object('pad', repeat('x', 3000), 'n', null), 'large', 50, null, null, null, null, null, null, null, null, null,
                            jsonb_build_object('m', null), null, null, null) as large
 \gset
 select is((millrace.list_jobs_page(t.at('10 seconds'), '{"queue": "large"}') -> 'jobs' -> 0) - '{id,created_at,run_at}'::text[],
-          '{"queue": "large", "kind": "large", "status": "available", "priority": 50, "attempt": 1, "max_attempts": 3, "args_cut": true, "meta": {"m": null}}',
+          '{"queue": "large", "kind": "large", "status": "available", "source": "sql", "priority": 50, "attempt": 1, "max_attempts": 3, "args_cut": true, "meta": {"m": null}}',
           'large args are left out, and nulls inside of meta are not');
 select is(millrace.list_jobs_page(t.at('10 seconds'), jsonb_build_object('id', :large)) -> 'jobs' -> 0 -> 'args_cut', 'true', 'by id, too');
 
@@ -165,7 +165,7 @@ select is(t.page(t.at('2 hours'), '{"queue": "large", "status": "cancelled"}'), 
 select is(array(select (j ->> 'id')::bigint from jsonb_array_elements(millrace.list_dead('{"queue": "mail"}') -> 'jobs') j), array[(t.ids('mixed'))[2], (t.ids('mixed'))[1]], 'dead letters of a queue');
 select is((millrace.list_dead('{"limit": 1}') -> 'jobs' -> 0) - 'history' - 'bytes',
           jsonb_build_object('id', (t.ids('mixed'))[2], 'queue', 'mail', 'kind', 'k', 'cause', 'failed', 'error', 'no host "b" on port 18', 'attempt', 1, 'max_attempts', 3, 'lost', 0,
-                             'args', '{"i": 22}'::jsonb, 'created_at', t.at('0'), 'died_at', t.at('6 seconds')), 'a dead letter');
+                             'args', '{"i": 22}'::jsonb, 'source', 'sql', 'created_at', t.at('0'), 'died_at', t.at('6 seconds')), 'a dead letter');
 select is(millrace.list_dead(jsonb_build_object('limit', 1, 'after', millrace.list_dead('{"limit": 1}') ->> 'next')) -> 'jobs' -> 0 -> 'id', to_jsonb((t.ids('mixed'))[1]), 'the second page');
 select is(millrace.list_dead(jsonb_build_object('queue', 'mail', 'limit', 1, 'after', millrace.list_dead('{"queue": "mail", "limit": 1}') ->> 'next')) -> 'jobs' -> 0 -> 'id', to_jsonb((t.ids('mixed'))[1]),
           'the second page of a queue');

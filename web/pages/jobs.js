@@ -15,6 +15,7 @@ const fields = [
     { name: "status", label: "Status", options: ["available", "running", "scheduled", "paused", "waiting", "completed", "dead", "cancelled", "expired"] },
     { name: "kind", label: "Kind" },
     { name: "tenant", label: "Tenant" },
+    { name: "source", label: "Source" },
     { name: "ref", label: "Ref" },
     { name: "error", label: "Error contains" },
     { name: "id", label: "Id", number: true },

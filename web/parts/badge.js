@@ -6,7 +6,7 @@ import { html } from "/core/html.js";
 
 const tones = {
     OK: "good", WARNING: "warn", CRITICAL: "bad",
-    scheduled: "calm", paused: "warn", waiting: "calm", available: "info", running: "live", completed: "good",
+    moved: "calm", scheduled: "calm", paused: "warn", waiting: "calm", available: "info", running: "live", completed: "good",
     cancelled: "calm", expired: "warn", dead: "bad", failed: "bad", lost: "bad", released: "calm", requeued: "calm",
     open: "info", closed: "calm", sealed: "calm", leaving: "calm",
     ok: "good", note: "calm", warning: "warn", critical: "bad",

@@ -12,7 +12,7 @@ import { get } from "/core/api.js";
 const LIMIT = 50;
 const CALLS_MAX = 8;
 // What no index finds is looked for row by row: not that often.
-const WALKED = ["kind", "tenant", "ref", "error", "cause", "label"];
+const WALKED = ["kind", "tenant", "ref", "source", "error", "cause", "label"];
 const WALKED_EVERY_MS = 30000;
 
 async function fill(route, items, filter, after, signal, show)
