@@ -39,7 +39,7 @@ begin
         ('millrace_worker',   'fail'), ('millrace_worker', 'finish'), ('millrace_worker', 'requeue'), ('millrace_worker', 'release'),
         ('millrace_worker',   'bridge_admit'), ('millrace_worker', 'bridge_apply'), ('millrace_worker', 'bridge_begin'), ('millrace_worker', 'bridge_bury'),
         ('millrace_worker',   'bridge_floor'),
-        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
+        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'fetch_state'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
         ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'change_job'),
