@@ -65,7 +65,7 @@ as $$
      and w.queue = story ->> 'queue'
 $$;
 
--- One job. Every attempt has begun once, and ended once unless it still runs.
+-- One job. Every attempt has begun and ended, unless it still runs or waits; one that was withdrawn, to be paused or changed, has not begun.
 create function cyclotron.get_job(job_id bigint)
 returns cyclotron.job
 language sql
@@ -76,18 +76,21 @@ as $$
          nullif(s.story -> 'args', 'null'), s.story #> '{meta,metadata}',
          -- not the lock itself: the same for jobs that are held together
          case when s.story ->> 'status' = 'running' then md5(concat_ws(' ', s.story ->> 'worker', s.story ->> 'claimed_at'))::uuid end,
-         cyclotron.heartbeat_of(s.story), a.touched, a.begun + a.ended, coalesce(a.newest, (s.story ->> 'created_at')::timestamptz),
+         cyclotron.heartbeat_of(s.story), a.touched, a.moved, coalesce(a.newest, (s.story ->> 'created_at')::timestamptz),
          (s.story ->> 'created_at')::timestamptz
     from (select job_id, millrace.job(job_id) as story) s
-   cross join lateral (select count(*) filter (where a ->> 'outcome' = 'lost') as touched, count(a ->> 'claimed_at') as begun,
-                              count(a ->> 'finished_at') as ended, max(greatest((a ->> 'claimed_at')::timestamptz, (a ->> 'finished_at')::timestamptz)) as newest
+   cross join lateral (select (select count(*) from jsonb_array_elements(s.story -> 'history') h where h ->> 'outcome' = 'lost') as touched,
+                              coalesce(sum(case a ->> 'outcome' when 'waiting' then 0 when 'running' then 1 when 'withdrawn' then 1 else 2 end), 0)::bigint as moved,
+                              max(greatest((a ->> 'claimed_at')::timestamptz, (a ->> 'finished_at')::timestamptz)) as newest
                          from jsonb_array_elements(s.story -> 'attempts') a) a
 $$;
 
--- Look at it by queue and with a limit, as at millrace.jobs; at one job with get_job(). How many there are is for millrace.stats().
+-- Look at it by queue, state or ref, and with a limit: every row that is looked at further costs a job's story. One job with get_job(); how many there are is for
+-- millrace.stats().
 create view cyclotron.jobs as
-select j.id, g.ref, g.team_id, g.function_id, j.queue as queue_name, cyclotron.state_of(j.status) as state, j.priority, g.scheduled, g.vm_state, g.blob,
-       g.parameters, g.metadata, g.lock_id, g.last_heartbeat, g.janitor_touch_count, g.transition_count, g.last_transition, j.created_at as created
+select j.id, j.ref, j.tenant::int as team_id, (j.meta ->> 'function_id')::uuid as function_id, j.queue as queue_name, cyclotron.state_of(j.status) as state, j.priority,
+       g.scheduled, g.vm_state, g.blob, nullif(j.args, 'null') as parameters, j.meta -> 'metadata' as metadata, g.lock_id, g.last_heartbeat, g.janitor_touch_count,
+       g.transition_count, g.last_transition, j.created_at as created
   from millrace.jobs j
  cross join lateral cyclotron.get_job(j.id) g;
 comment on view cyclotron.jobs is 'jobs in Cyclotron''s words';
