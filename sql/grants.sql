@@ -42,7 +42,7 @@ begin
         ('millrace_worker',   'bridge_floor'),
         ('millrace_worker',   'offload_turn'), ('millrace_worker', 'offload_take'), ('millrace_worker', 'offload_done'), ('millrace_worker', 'offload_due'),
         ('millrace_worker',   'offload_restore'), ('millrace_worker', 'offload_doomed'), ('millrace_worker', 'offload_removed'), ('millrace_worker', 'offload_unknown'),
-        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
+        ('millrace_worker',   'heartbeat'), ('millrace_worker', 'fetch_state'), ('millrace_worker', 'progress'), ('millrace_worker', 'wait_channel'), ('millrace_worker', 'maintain'),
         ('millrace_admin',    'set_queue'), ('millrace_admin', 'drop_queue'), ('millrace_admin', 'purge'), ('millrace_admin', 'set_retry'),
         ('millrace_admin',    'pause'), ('millrace_admin', 'resume'), ('millrace_admin', 'cancel'), ('millrace_admin', 'pause_job'),
         ('millrace_admin',    'resume_job'), ('millrace_admin', 'run_now'), ('millrace_admin', 'change_job'),

@@ -12,7 +12,7 @@ begin
           200 + coalesce(pg_column_size(p_job.payload_args), 0) + coalesce(pg_column_size(p_job.payload_meta), 0)
               + coalesce(pg_column_size(p_job.payload_state), 0) + coalesce(pg_column_size(p_job.payload_blob), 0)
               + coalesce(pg_column_size(p_job.trail), 0),
-          (date_part('epoch', p_now)::bigint / 86400) % 32, p_job.attempt, p_job.lost, p_job.attempts_limit, p_cause,
+          pg_sequence_last_value('millrace.dead_seq'::regclass), p_job.attempt, p_job.lost, p_job.attempts_limit, p_cause,
           p_failure, p_job.job_kind, p_job.payload_args, p_job.stale_at, p_job.run_limit, p_job.payload_meta,
           p_job.payload_state, p_job.payload_blob, p_job.job_tenant, p_job.job_ref, p_job.job_source, p_job.trail,
           p_job.order_key, p_job.unique_name,

@@ -53,7 +53,7 @@ begin
     when 'turns' then return millrace.turns_settle(p_now, 1000);
     when 'count' then return millrace.count_all(p_now) + 0 * millrace.fair_passes(p_now);
     when 'pulse' then return millrace.pulse(p_now);
-    when 'dead' then return case when millrace.due('millrace.clean_clock', p_now, 10000) then millrace.dead_retain(p_now, 10000) end;
+    when 'dead' then return millrace.dead_look(p_now);
     when 'archive' then return millrace.archive(p_now);
     when 'cache' then return millrace.cache_sweep(p_now, 5000);
     when 'objects' then return millrace.objects_look(p_now, 500);

@@ -76,6 +76,7 @@ insert into t.public_function values
   ('millrace_worker',   'requeue',          'millrace.requeue(t.lease(), t.held())'),
   ('millrace_worker',   'release',          'millrace.release(t.lease())'),
   ('millrace_worker',   'heartbeat',        'millrace.heartbeat(t.lease())'),
+  ('millrace_worker',   'fetch_state',      'millrace.fetch_state(t.lease(), t.held())'),
   ('millrace_worker',   'progress',         'millrace.progress(t.lease(), t.held(), 50)'),
   ('millrace_worker',   'wait_channel',     'millrace.wait_channel(''default'', ''w'')'),
   ('millrace_worker',   'maintain',         'millrace.maintain()'),

@@ -38,6 +38,22 @@ select millrace.enqueue_at(t.at('10 s'), 'k', '{}', 'ws', 50, null, null, null, 
 \gset
 select is((select (c.state, c.blob)::text from millrace.claim_at(t.at('11 s'), 'ws', 'w', 1, null, false) c), (null::bytea, '\x02'::bytea)::text,
           'with_state => false leaves the state behind');
+
+-- ---- fetch_state ----
+select millrace.enqueue('k', queue => 'fs', state => '\x0011') as with_state, millrace.enqueue('k', queue => 'fs') as without, millrace.enqueue('k', queue => 'fs') as left_there
+\gset
+select min(c.lease) as fs_lease, bool_and(c.state is null) as fs_none, count(*) as fs_n from millrace.claim('fs', max_jobs => 2, with_state => false) c
+\gset
+select is((:'fs_n'::int, :'fs_none'::boolean), (2, true), 'two are claimed without state');
+select is(millrace.fetch_state(:'fs_lease', :with_state), '\x0011'::bytea, 'fetch_state gets it later, byte for byte');
+select is(millrace.fetch_state(:'fs_lease', :without), null, '... and nothing where there is none');
+select t.refused(format('select millrace.fetch_state(%L, %s)', :'fs_lease', :left_there), 'MR003', '^job \d+ is not in lease ');
+select t.refused(format('select millrace.fetch_state(%L, null)', :'fs_lease'), 'MR003', '^job null is not in lease ');
+select t.refused(format('select millrace.fetch_state(%L, %s)', x, :with_state), 'MR001', '^lease .* is lost$', 'fetch_state of lease ' || x)
+  from unnest(array['nonsense', '1.2.3.00000000-0000-0000-0000-000000000000']) x;
+select is(millrace.complete(:'fs_lease', array[:with_state]), 1, 'one is completed');
+select t.refused(format('select millrace.fetch_state(%L, %s)', :'fs_lease', :with_state), 'MR001', '^lease .* is lost$', 'a job that has ended');
+select is(millrace.fetch_state(:'fs_lease', :without), null, '... the others of its lease are as before');
 select is((select k.holder from millrace.claim k where k.lane >> 12 = (select q.queue_id from millrace.queue q where q.queue_name = 'ws')), 'w', 'the worker is kept');
 select millrace.enqueue('k', queue => 'nameless')
 \gset
