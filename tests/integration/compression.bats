@@ -10,6 +10,8 @@ load ../lib/server
 load ../lib/daemon
 load ../lib/api
 
+body=
+
 setup_file()
 {
     fresh_db
