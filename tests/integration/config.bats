@@ -186,7 +186,7 @@ END
     local settings
     settings=$(sql "select string_agg(format('%s = %s', setting_name,
                       case value_type when 'interval' then '\"5s\"' when 'rate' then '\"5/s\"'
-                                      else coalesce(default_text, '7') end), ' ')
+                                      else coalesce(default_text, '700') end), ' ')
                     from millrace.queue_setting where column_name is not null")
     [ "$(wc -w <<<"$settings")" -ge 42 ]
     check <<<"queue all { $settings }"
