@@ -314,6 +314,11 @@ select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('1
 select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('101 hours'), array[:c1], array['state'], array['somewhere/else'], null, array['missing']) r), 0, 'nor is what is said of another object');
 select is((select count(*) from millrace.offload_done_at(t.at('100 hours'), '[{"place": "nowhere", "id": 1, "part": "state", "key": "k", "sha256": ""}, {"place": "dead", "id": 1, "part": "state", "key": "l", "sha256": ""}]')), 2::bigint, 'what is nowhere is not needed');
 
+-- ---- how long objects are needed ----
+select is(millrace.offload_span() >= 30, true, 'for as long as dead letters are kept, where they are moved');
+select millrace.set_queue('q', '{"dead_retention": "90 days"}');
+select is(millrace.offload_span() >= 90, true, 'the longest counts');
+
 -- ---- whose turn ----
 select ok(millrace.offload_turn_at(t.at('100 hours'), 'one') ~ '^[0-9a-f]{16}$', 'one has the turn');
 select is(millrace.offload_turn_at(t.at('100 hours 1 s'), 'two'), null, 'two has not');
