@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- For how many days from now objects of the blob store may be needed: until the last of the jobs that are away is due, for as long as dead letters of queues with offload_dead are
--- kept, and finished jobs of queues with offload. A lifecycle rule of the bucket has to wait longer.
+-- For how many days from now objects of the blob store may be needed: until the last of the jobs that are away is due, and for as long as dead letters of queues with offload_dead are
+-- kept. A lifecycle rule of the bucket has to wait longer.
 create or replace function millrace.offload_span()
 returns double precision
 language plpgsql
@@ -22,9 +22,7 @@ begin
                            order by d.due_at desc
                            limit 1) - clock_timestamp() as span
                    union all
-                  select q.dead_time from millrace.queue q where q.offload_dead
-                   union all
-                  select q.retention_time from millrace.queue q where q.offload_bytes is not null) s);
+                  select q.dead_time from millrace.queue q where q.offload_dead) s);
 end $$;
 comment on function millrace.offload_span() is
   'for how many days objects of the blob store may be needed';

@@ -93,10 +93,9 @@ as $$
 $$;
 
 -- ---- settings ----
-select lives_ok($$select millrace.set_queue('q', '{"offload_delay": "10 seconds", "offload_dead": true, "offload": 65536}')$$, 'settings of a queue');
+select lives_ok($$select millrace.set_queue('q', '{"offload_delay": "10 seconds", "offload_dead": true}')$$, 'settings of a queue');
 select is((select (q.settings ->> 'offload_delay') from millrace.queues q where q.queue = 'q'), '00:00:10', 'are shown');
 select t.refused($$select millrace.set_queue('q', '{"offload_delay": "1 second"}')$$, '22023', 'setting offload_delay must be from 10');
-select t.refused($$select millrace.set_queue('q', '{"offload": 10}')$$, '22023', 'setting offload must be from 1024');
 select t.refused($$select millrace.set_queue('q', '{"offload_dead": 7}')$$, '22023', 'setting offload_dead does not accept');
 select millrace.set_queue('plain', '{}');
 
