@@ -167,7 +167,8 @@ typedef struct mr_job_spec {
 // same key or to give it back. MR_EFULL: the queue has reached its depth_limit, and
 // nothing was written. With full_wait_ms the call is made again until then, with pauses that grow
 // from 50 ms to 1 s; timeout_ms holds for each time. The following two do the same at each chunk
-// anew. A wrapped connection does not wait: its transaction has failed.
+// anew. A wrapped connection does not wait: its transaction has failed. Where the queue has the
+// setting `compress`, large parts are compressed; whether it has is asked for at most every 10 s.
 int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err);
 
 // Enqueues one job for each of `count` args (JSON texts), which share everything else of
@@ -225,7 +226,8 @@ typedef struct mr_claim_options {
 
 // Takes jobs under one lease. *ret is freed with mr_batch_free(); it is empty when there is
 // nothing to do. On a connection of its own the claim is a transaction of its own that does not
-// wait for the disk (a claim lost in a crash is only a redelivery).
+// wait for the disk (a claim lost in a crash is only a redelivery). Compressed parts have been
+// decompressed; a job of which one is damaged has failed for good, and is not in the batch.
 int mr_claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret, mr_error *err);
 
 size_t mr_batch_count(const mr_batch *batch);
@@ -488,7 +490,9 @@ size_t mr_reply_cancelled(const mr_reply *reply, const int64_t **ret_ids);
 mr_batch *mr_reply_take_batch(mr_reply *reply);
 void mr_reply_free(mr_reply *reply);
 
-// Parameters as in the blocking call of the same name. MR_ELIMIT: too many are in flight.
+// Parameters as in the blocking call of the same name. MR_ELIMIT: too many are in flight. What the
+// queue wants compressed is asked for without waiting: parts are sent as they are until then. A
+// batch whose jobs are all damaged is empty, though there may be others.
 int mr_send_enqueue(mr_conn *conn, const mr_job_spec *job, mr_error *err);
 int mr_send_claim(mr_conn *conn, const mr_claim_options *options, mr_error *err);
 int mr_send_complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,

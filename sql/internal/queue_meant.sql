@@ -6,6 +6,7 @@ language plpgsql
 stable
 as $$
 begin
+  perform millrace.at_home();
   if p_lease is null then
     return query
       select q.*

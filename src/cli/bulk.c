@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "client/call.h"
+#include "client/mr_parcel.h"
 #include "client/room.h"
 
 enum { TRIES = 3, CHUNK_FIRST = 1024, SAME_MAX = 64 * 1024 };
@@ -51,6 +52,8 @@ void bulk_done(struct bulk *bulk)
     buf_done(&bulk->objects);
     buf_done(&bulk->args);
     buf_done(&bulk->same);
+    mr_conn_free(bulk->wrapped);
+    bulk->wrapped = NULL;
     free(bulk->jobs);
     bulk->jobs = NULL;
     bulk->count = bulk->capacity = 0;
@@ -258,8 +261,27 @@ static const char *unquoted(struct buf *out, const char *json)
     return buf_peek(out);
 }
 
-static int fill_many(const struct bulk *bulk, size_t from, size_t to, struct call *call,
-                     struct mr_error *err)
+// Args of one queue, coded as it wants it.
+static int code_args(const struct bulk *bulk, const char *queue, const char **texts, size_t count,
+                     struct parcel *parcel, struct mr_error *err)
+{
+    struct policy policy = {0};
+    int code = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (parcel_asks(texts[i], 0, 0)) {
+            code = mr__parcel_policy(bulk->wrapped, PARCEL_WAITS, queue, &policy, err);
+            break;
+        }
+    }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        code = parcel_pack_args(parcel, &policy, &texts[i], err);
+    }
+    return code;
+}
+
+static int fill_many(const struct bulk *bulk, size_t from, size_t to, struct parcel *parcel,
+                     struct call *call, struct mr_error *err)
 {
     const char **texts = calloc(to - from, sizeof(*texts));
     const char *kind = bulk->same.data;
@@ -276,37 +298,46 @@ static int fill_many(const struct bulk *bulk, size_t from, size_t to, struct cal
     for (size_t i = from; i < to; i++) {
         texts[i - from] = bulk->args.data + bulk->jobs[i].args;
     }
+    queue = unquoted(&queue_text, queue);
+    int code = code_args(bulk, queue, texts, to - from, parcel, err);
     call_text(call, unquoted(&kind_text, kind));
     call_json_array(call, texts, to - from);
-    call_text(call, unquoted(&queue_text, queue));
+    call_text(call, queue);
     call_text(call, *priority ? priority : "50");
     call_null(call);
     free(texts);
-    return 0;
+    return code;
 }
 
-static int fill_jobs(const struct bulk *bulk, size_t from, size_t to, struct call *call,
-                     struct mr_error *err)
+static int fill_jobs(const struct bulk *bulk, size_t from, size_t to, struct parcel *parcel,
+                     struct call *call, struct mr_error *err)
 {
     AUTO_BUF array;
+    int code = 0;
 
     buf_init(&array, 2 * (size_t)TEXT_MAX);
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = from; code == 0 && i < to; i++) {
         buf_puts(&array, i == from ? "[" : ",");
-        buf_puts(&array, bulk->objects.data + bulk->jobs[i].object);
+        code =
+            mr__parcel_text(bulk->wrapped, parcel, PARCEL_WAITS,
+                            json_slice_of(bulk->objects.data + bulk->jobs[i].object), &array, err);
     }
     buf_puts(&array, "]");
     call_text(call, buf_peek(&array));
-    return buf_status(&array, err);
+    return code ? code : buf_status(&array, err);
 }
 
 static int send_once(struct bulk *bulk, size_t from, size_t to, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
 
     call_init(&call, bulk->alike ? CALL_ENQUEUE_MANY : CALL_ENQUEUE_JOBS);
-    int code = (bulk->alike ? fill_many : fill_jobs)(bulk, from, to, &call, err);
+    int code = bulk->wrapped ? 0 : mr_conn_wrap(conn_pg(bulk->conn), &bulk->wrapped, err);
+    if (code == 0) {
+        code = (bulk->alike ? fill_many : fill_jobs)(bulk, from, to, &parcel, &call, err);
+    }
     if (code == 0) {
         code = call_status(&call, err);
     }

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/json_scan.h"
 #include "client/conn.h"
+#include "client/parcel.h"
 
 // The keys of a job, in the order of bulk_options.
 enum bulk_option {
@@ -58,6 +59,7 @@ struct bulk_job {
 
 struct bulk {
     struct conn *conn;           // borrowed
+    mr_conn *wrapped;            // the same, for what queues want with payloads; made when needed
     const char *const *defaults; // JSON values by bulk_option, NULL for none; borrowed
     // Told the ids of what was just committed; the rows are int8 in binary. Borrowed.
     void (*on_ids)(void *arg, const PGresult *rows);

@@ -21,6 +21,7 @@
 #include "cli/progress.h"
 #include "cli/redis_jobs.h"
 #include "client/call.h"
+#include "client/mr_parcel.h"
 #include "client/room.h"
 
 enum {
@@ -196,16 +197,39 @@ static int enqueue_redis(const struct enqueue *enqueue, struct mr_error *err)
     return code;
 }
 
+// Its args as the queue wants them.
+static int code_args(struct conn *conn, struct enqueue *enqueue, struct parcel *parcel,
+                     struct mr_error *err)
+{
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    mr_conn *wrapped = NULL;
+    int code = mr_conn_wrap(conn_pg(conn), &wrapped, err);
+
+    job.queue = enqueue->queue;
+    job.args = enqueue->args;
+    if (code == 0) {
+        code = mr__parcel_job(wrapped, parcel, PARCEL_WAITS, &job, err);
+    }
+    enqueue->args = job.args;
+    mr_conn_free(wrapped);
+    return code;
+}
+
 static int enqueue_one(const struct enqueue *enqueue, struct mr_error *err)
 {
+    struct enqueue coded = *enqueue;
     AUTO_CONN *conn = NULL;
     AUTO_RESULT *rows = NULL;
+    AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
 
     call_init(&call, CALL_ENQUEUE);
-    fill_call(enqueue, &call);
-    int code = call_status(&call, err);
-    if (code || (code = conn_open(enqueue->shared.dsn, &conn, err))) {
+    int code = conn_open(enqueue->shared.dsn, &conn, err);
+    if (code || (code = code_args(conn, &coded, &parcel, err))) {
+        return code;
+    }
+    fill_call(&coded, &call);
+    if ((code = call_status(&call, err))) {
         return code;
     }
     if ((code = exec_with_room(enqueue, &call, conn, &rows, err))) {

@@ -13,6 +13,8 @@
 #include "cli/figure.h"
 #include "cli/rows.h"
 #include "cli/table.h"
+#include "client/call.h"
+#include "client/parcel_json.h"
 
 // args, meta and result are cut here; --json has all of it
 enum { SHOWN_MAX = 2000, EVENT_TEXT_MAX = 16 * 1024, LABEL_WIDTH = 13 };
@@ -365,12 +367,15 @@ static int print_story(const char *dsn, const char *id, struct mr_error *err)
 static int print_json(const char *dsn, const char *id, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
-    int code = command_ask(dsn, "select millrace.job($1::bigint)", 1, &id, &rows, err);
+    AUTO_BUF shown;
 
-    if (code == 0) {
-        puts(PQgetvalue(rows, 0, 0));
+    buf_init(&shown, CALL_SIZE_MAX);
+    int code = command_ask(dsn, "select millrace.job($1::bigint)", 1, &id, &rows, err);
+    if (code || (code = parcel_json_show(json_slice_of(PQgetvalue(rows, 0, 0)), &shown, err))) {
+        return code;
     }
-    return code;
+    puts(buf_peek(&shown));
+    return 0;
 }
 
 int cmd_job(int argc, char **argv)

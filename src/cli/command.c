@@ -12,6 +12,7 @@
 
 #include "base/json_scan.h"
 #include "base/str.h"
+#include "cli/rows.h"
 
 // The code of an error as an exit status; all others are EXIT_FAILED.
 static int exit_status_of(int code)
@@ -170,6 +171,9 @@ int command_query(struct conn *conn, const char *sql, int count, const char *con
 
     if (code && err->error_class == MR_CLASS_REJECTED) {
         mr_error_detail(err, "%s", "");
+    }
+    if (code == 0) {
+        rows_decode(*ret);
     }
     return code;
 }

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/parcel.h"
 
 // Types, as PostgreSQL numbers them.
 enum {
@@ -28,6 +29,26 @@ enum {
 const char *rows_value(const PGresult *rows, int row, int column)
 {
     return PQgetisnull(rows, row, column) ? NULL : PQgetvalue(rows, row, column);
+}
+
+static void decode(PGresult *rows, int row, int column)
+{
+    AUTO_PARCEL parcel = {0};
+    const char *args = rows_value(rows, row, column);
+
+    if (args && part_args_are_coded(args) && parcel_open_args(&parcel, &args, NULL) == 0) {
+        // without memory it stays as it is
+        (void)PQsetvalue(rows, row, column, (char *)args, (int)strlen(args));
+    }
+}
+
+void rows_decode(PGresult *rows)
+{
+    int column = PQfnumber(rows, "args");
+
+    for (int i = 0; column >= 0 && i < PQntuples(rows); i++) {
+        decode(rows, i, column);
+    }
 }
 
 static void add_value(struct buf *out, Oid type, const char *value)

@@ -15,6 +15,9 @@
 // NULL for null.
 const char *rows_value(const PGresult *rows, int row, int column);
 
+// Decodes coded args, in columns of that name. What cannot be decoded stays as it is.
+void rows_decode(PGresult *rows);
+
 // Appends {"column":value,...}: numbers, booleans and JSON as they are, all else as strings.
 void rows_add_object(struct buf *out, const PGresult *rows, int row);
 

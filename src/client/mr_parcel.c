@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "client/batch.h"
-#include "client/parcel_json.h"
 #include "client/request.h"
 
 // ---- policies ----
@@ -162,6 +161,34 @@ int mr__parcel_changes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wa
     }
     *changes = text.data;
     return parcel_keep(parcel, &text, err);
+}
+
+// The longest name of a queue, with its zero byte.
+#define QUEUE_NAME_SIZE 201
+
+static void on_queue(void *arg, struct json_slice key, struct json_slice value)
+{
+    char *name = arg;
+
+    if (json_slice_is(key, "queue") && value.len >= 2 && value.at[0] == '"' &&
+        value.len - 2 < QUEUE_NAME_SIZE && !memchr(value.at, '\\', value.len)) {
+        memcpy(name, value.at + 1, value.len - 2);
+        name[value.len - 2] = '\0';
+    }
+}
+
+int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
+                    struct json_slice job, struct buf *out, mr_error *err)
+{
+    char queue[QUEUE_NAME_SIZE] = "default";
+    struct policy policy = {0};
+    int code = 0;
+
+    if (parcel_json_asks(job)) {
+        json_each_member(job, on_queue, queue, NULL);
+        code = mr__parcel_policy(conn, wait, queue, &policy, err);
+    }
+    return code ? code : parcel_json_pack(parcel, &policy, job, out, err);
 }
 
 struct outcomes {

@@ -9,7 +9,7 @@
 #define MILLRACE_CLIENT_MR_PARCEL_H
 
 #include "client/mr_conn.h"
-#include "client/parcel.h"
+#include "client/parcel_json.h"
 
 // Whether a call may wait for the answer to a question. One that may not (mr_send_...) asks as
 // well, and codes nothing until the answer has come.
@@ -26,6 +26,10 @@ int mr__parcel_changes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wa
                        const char *lease, const char **changes, mr_error *err);
 int mr__parcel_outcomes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
                         const char *lease, const char **outcomes, mr_error *err);
+
+// Appends a job as enqueue_jobs() takes it, an object, for the queue that it names.
+int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
+                    struct json_slice job, struct buf *out, mr_error *err);
 
 // The policy of a queue, for whoever codes by itself: *ret. NULL is the default queue.
 int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, struct policy *ret,

@@ -233,6 +233,14 @@ int parcel_open_bytes(struct parcel *parcel, const void **data, size_t *size, st
     return MR_EINTERNAL;
 }
 
+// Args are one line everywhere. In JSON a line break can only stand between values.
+static void make_one_line(char *text)
+{
+    for (char *at = text; (at = strpbrk(at, "\r\n")); at++) {
+        *at = ' ';
+    }
+}
+
 // Args are a string: both the buffer and an original that was expanded have a zero byte behind
 // them.
 int parcel_open_args(struct parcel *parcel, const char **args, struct mr_error *err)
@@ -260,6 +268,7 @@ int parcel_open_args(struct parcel *parcel, const char **args, struct mr_error *
         mr_error_hint(err, "It was not written by Millrace.");
         return MR_EDAMAGED;
     }
+    make_one_line((char *)data); // it lies in memory of the parcel's
     *args = data;
     return 0;
 }

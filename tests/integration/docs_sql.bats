@@ -95,6 +95,14 @@ page_matches()
     done
 }
 
+@test "docs/compression.md prints what it says" {
+    page_matches "$MR_ROOT/docs/compression.md"
+    local word
+    for word in set_queue payload_policy part_coding part_size; do
+        parts commands "$MR_ROOT/docs/compression.md" | grep -q "millrace\.$word"
+    done
+}
+
 @test "docs/unique.md prints what it says" {
     page_matches "$MR_ROOT/docs/unique.md"
     local word

@@ -57,6 +57,10 @@ teardown_file()
     "$DRIVER" waits waits_through_trouble waits_wrapped
 }
 
+@test "compressed payloads: every way out and in, lookalikes, damaged ones, stories" {
+    "$DRIVER" coded_jobs coded_args coded_not coded_lookalikes coded_outcomes coded_wrapped coded_damaged coded_nowait coded_worker coded_story
+}
+
 @test "toolbox: cache, rate limiter, locks, breaker" {
     "$DRIVER" cache_holds cache_expires cache_refuses rate_limits locks lock_is_lost lock_is_guarded leases no_session_locks in_a_transaction breaks breaks_for_threads
 }

@@ -134,6 +134,7 @@ offload_unknown('{}')
 offload_span()
 maintain()
 set_queue('narrow', '{}')
+payload_policy('narrow')
 set_retry('k')
 drop_queue('narrow')
 purge('narrow')
@@ -282,7 +283,7 @@ is_at_home_after_migrate()
     diff <(calls '' | sed 's/(.*//' | sort) \
         <(sql "select distinct p.proname from pg_proc p, aclexplode(p.proacl) a
                 where p.pronamespace = 'millrace'::regnamespace and a.grantee::regrole::text like 'millrace\_%'
-                  and p.proname <> all ('{job_standing,job_logged,worker_list,capture_list,capture_plan,capture_change,capture_run,capture_put,cron_next,cron_times,doctor}') order by 1")
+                  and p.proname <> all ('{job_standing,job_logged,worker_list,capture_list,capture_plan,capture_change,capture_run,capture_put,cron_next,cron_times,doctor,part_coding,part_size}') order by 1")
     drop_db
 }
 

@@ -73,13 +73,16 @@ const forms = {
     hex: (value) => hex(bytes_of(value)),
 };
 
-// state or blob: {bytes, format, value, cut}, of which the server shows the beginning.
+// state or blob: {bytes, format, value, cut}, of which the server shows the beginning. One that is coded, and large, is only described.
 export function Part({ title, part })
 {
-    const text = useMemo(() => (part.damaged ? "" : forms[part.format](part.value)), [part]);
+    const text = useMemo(() => (part.damaged || !forms[part.format] ? "" : forms[part.format](part.value)), [part]);
 
     if (part.damaged) {
         return html`<section class="panel"><h2>${title} <small class="muted">${bytes(part.bytes)}</small></h2><p class="bad-text">It is damaged and cannot be read.</p></section>`;
+    }
+    if (!forms[part.format]) {
+        return html`<section class="panel"><h2>${title} <small class="muted">${bytes(part.bytes)}</small></h2><p class="muted">It is stored as ${part.coding}, ${bytes(part.stored)}, and not shown here.</p></section>`;
     }
     const shown = !part.cut ? 0 : part.format === "hex" ? part.value.length / 2 : new TextEncoder().encode(part.value).length;
     return html`<${Text} title=${title} size=${`${bytes(part.bytes)}, ${part.format}`} text=${text}

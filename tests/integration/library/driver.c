@@ -14,8 +14,8 @@
 mr_error err;
 
 static const struct driver_case *const tables[] = {
-    produce_cases, unique_cases, work_cases,     nowait_cases,
-    trouble_cases, worker_cases, progress_cases, toolbox_cases,
+    produce_cases, unique_cases,   work_cases,    nowait_cases, trouble_cases,
+    worker_cases,  progress_cases, toolbox_cases, coded_cases,
 };
 
 void driver_fail(const char *file, int line, const char *what, const char *why)

@@ -73,5 +73,6 @@ extern const struct driver_case trouble_cases[];
 extern const struct driver_case worker_cases[];
 extern const struct driver_case progress_cases[];
 extern const struct driver_case toolbox_cases[];
+extern const struct driver_case coded_cases[];
 
 #endif
