@@ -323,6 +323,17 @@ static void take_http(struct config *config, cfg_t *cfg)
     }
 }
 
+static void take_blobs(struct config *config, cfg_t *cfg)
+{
+    cfg_t *section = cfg_size(cfg, "blobs") ? cfg_getsec(cfg, "blobs") : NULL;
+
+    if (section) {
+        config->blobs.address = text_of(config, section, "address");
+        config->blobs.access_key = text_of(config, section, "access_key");
+        config->blobs.secret_key = text_of(config, section, "secret_key");
+    }
+}
+
 // An array of one entry a section, at least one so that it is never NULL.
 static void *make_array(struct config *config, cfg_t *cfg, const char *section, size_t size,
                         size_t *ret_count)
@@ -378,6 +389,7 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
     config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);
     take_sections(config, cfg);
     take_http(config, cfg);
+    take_blobs(config, cfg);
     if (config->broken) {
         config_free(config);
         return mr_error_set(err, MR_ENOMEM, "out of memory");

@@ -102,6 +102,14 @@ struct config_http {
     const char **hosts;
 };
 
+// blobs { address, access_key, secret_key }: of a store that blob_open() opens.
+struct config_blobs {
+    const char *address; // NULL: $MILLRACE_BLOBS, which may not be set either
+    // both or none; NULL: those of the environment
+    const char *access_key;
+    const char *secret_key;
+};
+
 struct config {
     const char *dsn; // NULL: not given
     bool pooler;
@@ -119,6 +127,7 @@ struct config {
     struct config_bridge *bridges;
     size_t bridge_count;
     struct config_http http;
+    struct config_blobs blobs;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
 };

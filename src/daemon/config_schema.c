@@ -19,6 +19,7 @@
 #include "http/http.h"
 #include "http/listen.h"
 #include "http/metrics.h"
+#include "store/blob.h"
 #include "store/redis_url.h"
 
 #define HINT_DISTANCE 3
@@ -28,7 +29,7 @@ static _Thread_local struct {
     const char *path;
     struct mr_error *err; // of the first complaint
     int code;
-    bool http; // the section was read
+    bool http, blobs; // the section was read
 } reading;
 
 // ---- complaints ----
@@ -399,6 +400,9 @@ static cfg_opt_t http_keys[] = {
     CFG_END(),
 };
 
+static cfg_opt_t blobs_keys[] = {TEXT("address"), TEXT("access_key"), TEXT("secret_key"),
+                                 CFG_END()};
+
 static cfg_opt_t file_keys[] = {
     TEXT("dsn"),
     FLAG("pooler"),
@@ -411,6 +415,7 @@ static cfg_opt_t file_keys[] = {
     SECTION("schedule", schedule_keys),
     SECTION("bridge", bridge_keys),
     CFG_SEC("http", http_keys, CFGF_NODEFAULT),
+    CFG_SEC("blobs", blobs_keys, CFGF_NODEFAULT),
     CFG_END(),
 };
 
@@ -680,6 +685,27 @@ static int check_http(cfg_t *cfg, cfg_opt_t *opt)
     return bad;
 }
 
+static int check_blobs(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+
+    (void)cfg;
+    if (reading.blobs) {
+        return REFUSE(section, "there are two blobs sections");
+    }
+    reading.blobs = true;
+    if (cfg_size(section, "access_key") != cfg_size(section, "secret_key")) {
+        REFUSE(section, "access_key and secret_key go together");
+        hint("Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
+        return -1;
+    }
+    if (cfg_size(section, "address") &&
+        blob_check_address(cfg_getstr(section, "address"), reading.err)) {
+        return at_line(section->line);
+    }
+    return 0;
+}
+
 static int check_named(cfg_t *cfg, cfg_opt_t *opt)
 {
     (void)cfg;
@@ -693,7 +719,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     reading.path = path;
     reading.err = err ? err : &ignored;
     reading.code = 0;
-    reading.http = false;
+    reading.http = reading.blobs = false;
     fill_queue_keys();
     cfg_t *cfg = cfg_init(file_keys, CFGF_NONE);
     if (!cfg) {
@@ -706,6 +732,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "schedule", check_schedule);
     cfg_set_validate_func(cfg, "bridge", check_bridge);
     cfg_set_validate_func(cfg, "http", check_http);
+    cfg_set_validate_func(cfg, "blobs", check_blobs);
     if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
         if (!reading.code) {
             reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);

@@ -228,7 +228,35 @@ static void bridges(void **state)
             ":1: unknown key \"strem\" in bridge b", "Did you mean stream?");
     refused("wobble x", ":1: unknown key \"wobble\"",
             "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule, "
-            "bridge, http.");
+            "bridge, http, blobs.");
+}
+
+static void blobs(void **state)
+{
+    (void)state;
+    setenv("BLOBS_SECRET", "geheim", 1);
+    assert_int_equal(load("pooler = true"), 0);
+    assert_null(config->blobs.address);
+    assert_int_equal(load("blobs { address = \"s3://jobs/a?endpoint=http://127.0.0.1:9000\"\n"
+                          "access_key = k secret_key = \"${BLOBS_SECRET}\" }"),
+                     0);
+    assert_string_equal(config->blobs.address, "s3://jobs/a?endpoint=http://127.0.0.1:9000");
+    assert_string_equal(config->blobs.access_key, "k");
+    assert_string_equal(config->blobs.secret_key, "geheim");
+    assert_int_equal(load("blobs { address = \"s3://jobs\" }"), 0);
+    assert_null(config->blobs.secret_key);
+    refused("blobs {\naddress = \"gs://jobs\" }",
+            ":2: not the address of a blob store: it does not begin with s3://",
+            "Write s3://BUCKET[/PREFIX][?endpoint=http://HOST:PORT&region=R&style=path|host&"
+            "ca=FILE].");
+    refused_somewhere("blobs { address = \"s3://jobs?regoin=x\" }",
+                      ":1: not the address of a blob store: what follows ? is endpoint, region",
+                      "Write s3://BUCKET");
+    refused("blobs { secret_key = x }", ":1: access_key and secret_key go together",
+            "Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
+    refused("blobs { adress = x }", ":1: unknown key \"adress\" in blobs", "Did you mean address?");
+    refused_somewhere("blobs { access_key = a secret_key = b }\nblobs { address = \"s3://x\" }",
+                      ":2: there are two blobs sections", "");
 }
 
 static void wrong_values(void **state)
@@ -405,19 +433,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(unknown_keys),
-        cmocka_unit_test(http_section),
-        cmocka_unit_test(http_mistakes),
-        cmocka_unit_test(bridges),
-        cmocka_unit_test(wrong_values),
-        cmocka_unit_test(wrong_workers),
-        cmocka_unit_test(schedules),
-        cmocka_unit_test(wrong_schedules),
-        cmocka_unit_test(broken_files),
-        cmocka_unit_test(variables),
-        cmocka_unit_test(poll_of_the_environment),
+        cmocka_unit_test(defaults),        cmocka_unit_test(everything),
+        cmocka_unit_test(unknown_keys),    cmocka_unit_test(http_section),
+        cmocka_unit_test(http_mistakes),   cmocka_unit_test(bridges),
+        cmocka_unit_test(blobs),           cmocka_unit_test(wrong_values),
+        cmocka_unit_test(wrong_workers),   cmocka_unit_test(schedules),
+        cmocka_unit_test(wrong_schedules), cmocka_unit_test(broken_files),
+        cmocka_unit_test(variables),       cmocka_unit_test(poll_of_the_environment),
         cmocka_unit_test(equal_workers),
     };
 
