@@ -325,13 +325,9 @@ static void take_http(struct config *config, cfg_t *cfg)
 
 static void take_blobs(struct config *config, cfg_t *cfg)
 {
-    cfg_t *section = cfg_size(cfg, "blobs") ? cfg_getsec(cfg, "blobs") : NULL;
-
-    if (section) {
-        config->blobs.address = text_of(config, section, "address");
-        config->blobs.access_key = text_of(config, section, "access_key");
-        config->blobs.secret_key = text_of(config, section, "secret_key");
-    }
+    config->blobs.address = text_of(config, cfg, "blobs");
+    config->blobs.access_key = text_of(config, cfg, "blobs_access_key");
+    config->blobs.secret_key = text_of(config, cfg, "blobs_secret_key");
 }
 
 // An array of one entry a section, at least one so that it is never NULL.

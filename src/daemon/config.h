@@ -102,7 +102,7 @@ struct config_http {
     const char **hosts;
 };
 
-// blobs { address, access_key, secret_key }: of a store that blob_open() opens.
+// blobs, blobs_access_key, blobs_secret_key: what blob_open() takes.
 struct config_blobs {
     const char *address; // NULL: $MILLRACE_BLOBS, which may not be set either
     // both or none; NULL: those of the environment

@@ -29,7 +29,7 @@ static _Thread_local struct {
     const char *path;
     struct mr_error *err; // of the first complaint
     int code;
-    bool http, blobs; // the section was read
+    bool http; // the section was read
 } reading;
 
 // ---- complaints ----
@@ -276,6 +276,15 @@ static int read_level(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *resul
     return 0;
 }
 
+// The address of a blob store.
+static int read_blobs(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    if (read_text(cfg, opt, value, result)) {
+        return -1;
+    }
+    return blob_check_address(value, reading.err) ? at_line(cfg->line) : 0;
+}
+
 // ---- keys ----
 
 const char *const config_handler_keys[CONFIG_HANDLERS] = {
@@ -400,22 +409,21 @@ static cfg_opt_t http_keys[] = {
     CFG_END(),
 };
 
-static cfg_opt_t blobs_keys[] = {TEXT("address"), TEXT("access_key"), TEXT("secret_key"),
-                                 CFG_END()};
-
 static cfg_opt_t file_keys[] = {
     TEXT("dsn"),
     FLAG("pooler"),
     CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
     CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),
     DURATION("maintain"),
+    CFG_STR_CB("blobs", NULL, CFGF_NODEFAULT, read_blobs),
+    TEXT("blobs_access_key"),
+    TEXT("blobs_secret_key"),
     SECTION("worker", worker_keys),
     SECTION("queue", queue_keys),
     SECTION("retry", retry_keys),
     SECTION("schedule", schedule_keys),
     SECTION("bridge", bridge_keys),
     CFG_SEC("http", http_keys, CFGF_NODEFAULT),
-    CFG_SEC("blobs", blobs_keys, CFGF_NODEFAULT),
     CFG_END(),
 };
 
@@ -685,23 +693,13 @@ static int check_http(cfg_t *cfg, cfg_opt_t *opt)
     return bad;
 }
 
-static int check_blobs(cfg_t *cfg, cfg_opt_t *opt)
+// Keys of the blob store: one without the other would be taken for those of the environment.
+static int check_blobs(cfg_t *cfg)
 {
-    cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
-
-    (void)cfg;
-    if (reading.blobs) {
-        return REFUSE(section, "there are two blobs sections");
-    }
-    reading.blobs = true;
-    if (cfg_size(section, "access_key") != cfg_size(section, "secret_key")) {
-        REFUSE(section, "access_key and secret_key go together");
+    if (cfg_size(cfg, "blobs_access_key") != cfg_size(cfg, "blobs_secret_key")) {
+        REFUSE(cfg, "blobs_access_key and blobs_secret_key go together");
         hint("Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
         return -1;
-    }
-    if (cfg_size(section, "address") &&
-        blob_check_address(cfg_getstr(section, "address"), reading.err)) {
-        return at_line(section->line);
     }
     return 0;
 }
@@ -719,7 +717,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     reading.path = path;
     reading.err = err ? err : &ignored;
     reading.code = 0;
-    reading.http = reading.blobs = false;
+    reading.http = false;
     fill_queue_keys();
     cfg_t *cfg = cfg_init(file_keys, CFGF_NONE);
     if (!cfg) {
@@ -732,8 +730,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "schedule", check_schedule);
     cfg_set_validate_func(cfg, "bridge", check_bridge);
     cfg_set_validate_func(cfg, "http", check_http);
-    cfg_set_validate_func(cfg, "blobs", check_blobs);
-    if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
+    if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code || check_blobs(cfg)) {
         if (!reading.code) {
             reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);
         }
