@@ -394,6 +394,7 @@ blob()
 }
 
 @test "a redirect is not followed" {
+    # shellcheck disable=SC2154 # start_s3 sets it
     s3_fault "{\"do\": \"answer\", \"status\": 307, \"headers\": {\"Location\": \"http://127.0.0.1:$s3_port/jobs/x\"}}"
     blob put a=1
     has 'a config 307 1: the store answered 307'
