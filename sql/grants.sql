@@ -20,7 +20,7 @@ begin
         ('millrace_reader',   'overview'), ('millrace_reader', 'history'), ('millrace_reader', 'list_jobs'), ('millrace_reader', 'list_dead'),
         ('millrace_reader',   'dead_groups'), ('millrace_reader', 'queue_story'), ('millrace_reader', 'system'), ('millrace_reader', 'metrics'),
         ('millrace_reader',   'list_schedules'), ('millrace_reader', 'list_batches'), ('millrace_reader', 'list_workers'),
-        ('millrace_reader',   'cache_stats'), ('millrace_reader', 'shard'), ('millrace_reader', 'shard_open'),
+        ('millrace_reader',   'cache_stats'), ('millrace_reader', 'shard'), ('millrace_reader', 'shard_open'), ('millrace_reader', 'offload_span'),
         ('millrace_reader',   'part_coding'), ('millrace_reader', 'part_size'), ('millrace_reader', 'payload_policy'),
         ('millrace_reader',   'job_standing'), ('millrace_reader', 'job_logged'), ('millrace_reader', 'worker_list'), ('millrace_reader', 'capture_list'),      -- called by the views
         ('millrace_producer', 'enqueue'), ('millrace_producer', 'enqueue_many'), ('millrace_producer', 'enqueue_jobs'),

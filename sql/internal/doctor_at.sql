@@ -10,7 +10,7 @@ declare
                                     'doctor_wraparound', 'doctor_sessions', 'doctor_idle', 'doctor_prepared', 'doctor_slots', 'doctor_standbys',
                                     'doctor_connections', 'doctor_locks', 'doctor_roles', 'doctor_functions', 'doctor_sight', 'doctor_bloat',
                                     'doctor_compression', 'doctor_zones'];
-  c_logs   constant text[] := array['doctor_upkeep', 'doctor_clock', 'doctor_queues', 'doctor_dead', 'doctor_schedules'];
+  c_logs   constant text[] := array['doctor_upkeep', 'doctor_clock', 'doctor_queues', 'doctor_dead', 'doctor_schedules', 'doctor_payloads'];
   v_check  text;
 begin
   foreach v_check in array c_checks || case when millrace.is_home() then c_logs end loop

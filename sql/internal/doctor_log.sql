@@ -139,3 +139,26 @@ begin
               from millrace.schedule c
              where c.enabled) s;
 end $$;
+
+-- Queues whose payloads should be carried to the blob store and back, and whether somebody does.
+create or replace function millrace.doctor_payloads(p_now timestamptz)
+returns table (topic text, verdict text, evidence text, remedy text)
+language plpgsql
+as $$
+declare
+  v_queues text[] := array(select quote_literal(q.queue_name) from millrace.queue q where q.parent_id is null and (q.offload_after is not null or q.offload_dead) order by q.queue_name);
+  v_late   text := (select string_agg(format('%L: %s', q.queue_name, a.message), '; ' order by q.queue_name)
+                      from millrace.away_verdicts(p_now) a
+                      join millrace.queue q on q.queue_id = a.queue_id);
+  v_holder text := (select h.holder from millrace.lock_newest(millrace.cache_key('millrace: offload'), 'millrace: offload') h where h.held_until > p_now - interval '1 minute');
+begin
+  return query
+    select 'payloads', case when v_late is not null or v_queues <> '{}' and v_holder is null then 'warning' else 'ok' end,
+           case
+             when v_late is not null then v_late
+             when v_queues = '{}' then 'no queue moves its payloads to a blob store'
+             when v_holder is null then 'nobody carries the payloads of ' || millrace.some_of(v_queues)
+             else format('of %s, carried by %s', millrace.some_of(v_queues), v_holder)
+           end,
+           'Run `millrace serve` with the role maintain and the address of a blob store (`blobs`, or MILLRACE_BLOBS); `millrace doctor` with MILLRACE_BLOBS looks whether it can be used.';
+end $$;

@@ -3,15 +3,12 @@
 -- writes and reads, and in the row a reference of some 200 bytes in its place. SQL never talks to the store: it says what is to be carried, and
 -- takes note of what was. docs/architecture.md has the rules.
 alter table millrace.queue
-  add column offload_bytes bigint,
   add column offload_after interval,
   add column offload_dead boolean not null default false;
-comment on column millrace.queue.offload_bytes is 'parts of so many bytes and more are written to the blob store by the client; null: none';
 comment on column millrace.queue.offload_after is 'parts of jobs that are delayed for longer than this are moved to the blob store until they are due; null: none';
 comment on column millrace.queue.offload_dead is 'parts of dead letters are moved to the blob store';
 insert into millrace.queue_setting (setting_name, column_name, value_type, default_text, least_value, most_value, summary)
 values
-  ('offload',       'offload_bytes', 'bigint',   null,    1024, 1000000000, 'state and blob of so many bytes and more live in the blob store'),
   ('offload_delay', 'offload_after', 'interval', null,    10, 3153600000,   'state and blob of jobs delayed for longer than this wait in the blob store'),
   ('offload_dead',  'offload_dead',  'boolean',  'false', null, null,       'state and blob of dead letters are moved to the blob store');
 

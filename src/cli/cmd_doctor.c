@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/doctor_blobs.h"
 #include "cli/doctor_client.h"
 #include "cli/finding.h"
 #include "cli/rows.h"
@@ -86,7 +87,8 @@ static int look(const struct command_shared *shared, struct findings *findings,
         return code;
     }
     add_rows(findings, rows);
-    return doctor_client(conn, findings, err);
+    code = doctor_client(conn, findings, err);
+    return code ? code : doctor_blobs(conn, findings, err);
 }
 
 // What kept it from looking is a finding too, for whoever reads the JSON.

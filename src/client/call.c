@@ -113,6 +113,7 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_OFFLOAD_REMOVED] = {"mr_offload_removed",
                               "select millrace.offload_removed($1::bigint[], $2::bigint)", 2, false,
                               false},
+    [CALL_OFFLOAD_SPAN] = {"mr_offload_span", "select millrace.offload_span()", 0, false, false},
     [CALL_OFFLOAD_UNKNOWN] = {"mr_offload_unknown", "select millrace.offload_unknown($1::text[])",
                               1, false, false},
     [CALL_PAYLOAD_POLICY] = {"mr_payload_policy", "select millrace.payload_policy($1, $2)", 2,

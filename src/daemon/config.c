@@ -375,6 +375,15 @@ static void take_http(struct config *config, cfg_t *cfg)
     }
 }
 
+static void take_blobs(struct config *config, cfg_t *cfg)
+{
+    config->blobs.address = text_of(config, cfg, "blobs");
+    config->blobs.access_key = text_of(config, cfg, "blobs_access_key");
+    config->blobs.secret_key = text_of(config, cfg, "blobs_secret_key");
+    config->blobs.sweep_ms = number_of(cfg, "blobs_sweep", CARRIER_SWEEP_MS);
+    config->blobs.orphan_ms = number_of(cfg, "blobs_orphans", CARRIER_ORPHAN_MS);
+}
+
 // An array of one entry a section, at least one so that it is never NULL.
 static void *make_array(struct config *config, cfg_t *cfg, const char *section, size_t size,
                         size_t *ret_count)
@@ -433,10 +442,9 @@ static int build(cfg_t *cfg, struct config **ret, struct mr_error *err)
     config->log_format = (enum log_format)cfg_getint(cfg, "log");
     config->log_level = (enum log_level)cfg_getint(cfg, "log_level");
     config->maintain_ms = number_of(cfg, "maintain", DEFAULT_MAINTAIN);
-    config->blobs_sweep_ms = number_of(cfg, "blobs_sweep", CARRIER_SWEEP_MS);
-    config->blobs_orphan_ms = number_of(cfg, "blobs_orphans", CARRIER_ORPHAN_MS);
     take_sections(config, cfg);
     take_http(config, cfg);
+    take_blobs(config, cfg);
     if (config->broken) {
         config_free(config);
         return mr_error_set(err, MR_ENOMEM, "out of memory");

@@ -121,12 +121,20 @@ struct config_http {
     const char **hosts;
 };
 
+// blobs, blobs_access_key, blobs_secret_key, blobs_sweep, blobs_orphans: see carrier_new().
+struct config_blobs {
+    const char *address; // NULL: $MILLRACE_BLOBS, which may not be set either
+    // both or none; NULL: those of the environment
+    const char *access_key;
+    const char *secret_key;
+    // between two looks for orphans, and how old one must be
+    int64_t sweep_ms, orphan_ms;
+};
+
 struct config {
     const char *dsn; // NULL: not given
     bool pooler;
     int64_t maintain_ms; // cadence
-    // of the blob store: between two looks for orphans, and how old one must be
-    int64_t blobs_sweep_ms, blobs_orphan_ms;
     enum log_format log_format;
     enum log_level log_level;
     struct config_worker *workers;
@@ -142,6 +150,7 @@ struct config {
     struct config_relay *relays;
     size_t relay_count;
     struct config_http http;
+    struct config_blobs blobs;
     void *memory; // what all the pointers point into
     bool broken;  // while it is built: out of memory
 };

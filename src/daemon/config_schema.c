@@ -19,6 +19,7 @@
 #include "http/http.h"
 #include "http/listen.h"
 #include "http/metrics.h"
+#include "store/blob.h"
 #include "store/redis_url.h"
 
 #define HINT_DISTANCE 3
@@ -287,6 +288,15 @@ static int read_level(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *resul
     return 0;
 }
 
+// The address of a blob store.
+static int read_blobs(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    if (read_text(cfg, opt, value, result)) {
+        return -1;
+    }
+    return blob_check_address(value, reading.err) ? at_line(cfg->line) : 0;
+}
+
 // ---- keys ----
 
 const char *const config_handler_keys[CONFIG_HANDLERS] = {
@@ -347,6 +357,8 @@ const struct config_setting config_settings[] = {
     {"max_attempts", SETTING_NUMBER},
     {"max_blob", SETTING_NUMBER},
     {"max_state", SETTING_NUMBER},
+    {"offload_dead", SETTING_WORD},
+    {"offload_delay", SETTING_TIME},
     {"on_failure", SETTING_WORD},
     {"ordered", SETTING_WORD},
     {"overflow", SETTING_WORD},
@@ -428,6 +440,9 @@ static cfg_opt_t file_keys[] = {
     CFG_INT_CB("log", LOG_TEXT, CFGF_NONE, read_format),
     CFG_INT_CB("log_level", LEVEL_INFO, CFGF_NONE, read_level),
     DURATION("maintain"),
+    CFG_STR_CB("blobs", NULL, CFGF_NODEFAULT, read_blobs),
+    TEXT("blobs_access_key"),
+    TEXT("blobs_secret_key"),
     DURATION("blobs_sweep"),
     DURATION("blobs_orphans"),
     SECTION("worker", worker_keys),
@@ -743,6 +758,17 @@ static int check_http(cfg_t *cfg, cfg_opt_t *opt)
     return bad;
 }
 
+// Keys of the blob store: one without the other would be taken for those of the environment.
+static int check_blobs(cfg_t *cfg)
+{
+    if (cfg_size(cfg, "blobs_access_key") != cfg_size(cfg, "blobs_secret_key")) {
+        REFUSE(cfg, "blobs_access_key and blobs_secret_key go together");
+        hint("Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
+        return -1;
+    }
+    return 0;
+}
+
 static int check_named(cfg_t *cfg, cfg_opt_t *opt)
 {
     (void)cfg;
@@ -770,7 +796,7 @@ int config_parse(const char *path, const char *text, cfg_t **ret, struct mr_erro
     cfg_set_validate_func(cfg, "bridge", check_bridge);
     cfg_set_validate_func(cfg, "relay", check_relay);
     cfg_set_validate_func(cfg, "http", check_http);
-    if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code) {
+    if (cfg_parse_buf(cfg, text) != CFG_SUCCESS || reading.code || check_blobs(cfg)) {
         if (!reading.code) {
             reading.code = mr_error_set(err, MR_ECONFIG, "%s: cannot be read", path);
         }

@@ -362,11 +362,14 @@ static void stop_maintain(struct serve *serve)
 
 static void complete_carrier(const struct serve *serve, struct carrier_options *ret)
 {
+    const struct config_blobs *blobs = &serve->config->blobs;
+
     *ret = (struct carrier_options){
         .dsn = serve->config->dsn,
-        .address = getenv("MILLRACE_BLOBS"),
-        .sweep_ms = serve->config->blobs_sweep_ms,
-        .orphan_ms = serve->config->blobs_orphan_ms,
+        .address = blobs->address ? blobs->address : getenv("MILLRACE_BLOBS"),
+        .credentials = {.access_key = blobs->access_key, .secret_key = blobs->secret_key},
+        .sweep_ms = blobs->sweep_ms,
+        .orphan_ms = blobs->orphan_ms,
     };
 }
 
@@ -599,11 +602,22 @@ static void on_stop(void *arg)
     }
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? str_equal(a, b) : a == b;
+}
+
+static bool same_blobs(const struct config *a, const struct config *b)
+{
+    return same_text(a->dsn, b->dsn) && same_text(a->blobs.address, b->blobs.address) &&
+           same_text(a->blobs.access_key, b->blobs.access_key) &&
+           same_text(a->blobs.secret_key, b->blobs.secret_key) &&
+           a->blobs.sweep_ms == b->blobs.sweep_ms && a->blobs.orphan_ms == b->blobs.orphan_ms;
+}
+
 static bool same_upkeep(const struct config *a, const struct config *b)
 {
-    bool same_dsn = a->dsn && b->dsn ? str_equal(a->dsn, b->dsn) : a->dsn == b->dsn;
-
-    return same_dsn && a->pooler == b->pooler && a->maintain_ms == b->maintain_ms;
+    return same_text(a->dsn, b->dsn) && a->pooler == b->pooler && a->maintain_ms == b->maintain_ms;
 }
 
 // The new file counts from here on; what follows can fail no more than a first start.
@@ -611,6 +625,7 @@ static void take_config(struct serve *serve, struct config *config)
 {
     struct config *before = serve->config;
     bool same = same_upkeep(before, config);
+    bool same_store = same_blobs(before, config);
     struct mr_error err;
 
     serve->config = config;
@@ -621,6 +636,12 @@ static void take_config(struct serve *serve, struct config *config)
         stop_maintain(serve);
         if (start_maintain(serve, &err)) {
             log_error("maintain.failed", "upkeep cannot be started", &err);
+        }
+    }
+    if (!same_store) {
+        stop_carrier(serve);
+        if (start_carrier(serve, &err)) {
+            log_error("blobs.failed", "payloads cannot be carried", &err);
         }
     }
     if (applies_settings(serve)) {

@@ -109,8 +109,8 @@ static int complete_credentials(const struct blob_credentials *given, struct blo
     ret->session_token = str_empty(ret->session_token) ? NULL : ret->session_token;
     if (str_empty(ret->access_key) || str_empty(ret->secret_key)) {
         mr_error_set(err, MR_ECONFIG, "the blob store has no keys");
-        mr_error_hint(err, "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or access_key and "
-                           "secret_key in the configuration.");
+        mr_error_hint(err, "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or blobs_access_key "
+                           "and blobs_secret_key in the configuration.");
         return MR_ECONFIG;
     }
     return 0;

@@ -64,8 +64,8 @@ struct blob_options {
     int parallel;               // transfers at once, at most BLOB_PARALLEL_MAX; 32
     int attempts;               // of one request, the first one counted; 5
     int64_t connect_timeout_ms; // to a connection, TLS included; 5 s
-    int64_t idle_timeout_ms;    // a transfer in which not a byte moves; 10 s
-    int64_t call_timeout_ms;    // a whole call; 60 s
+    int64_t idle_timeout_ms; // a transfer in which not a byte moves, a delete ten times that; 10 s
+    int64_t call_timeout_ms; // a whole call; 60 s
 };
 
 // Opens the store that an address names:

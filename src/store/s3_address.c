@@ -97,7 +97,7 @@ static bool decode(const char *text, size_t size, char ret[S3_TEXT_MAX])
             c = (char)(high * 16 + low);
             i += 2;
         }
-        if (used + 1 >= S3_TEXT_MAX || (unsigned char)c <= ' ' || c == 0x7f) {
+        if (used + 1 >= S3_TEXT_MAX || (unsigned char)c < ' ' || c == 0x7f) {
             return false;
         }
         ret[used++] = c;
@@ -112,7 +112,7 @@ static bool is_place(const char *text)
     const char *port = text[0] == '[' ? strchr(text, ']') : text + strcspn(text, ":");
     int64_t number = 0;
 
-    if (!port || port == text || strpbrk(text, "/?#@\\\"<>")) {
+    if (!port || port == text || strpbrk(text, " /?#@\\\"<>")) {
         return false;
     }
     port += *port == ']';

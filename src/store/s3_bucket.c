@@ -13,8 +13,7 @@
 #include "store/s3_fault.h"
 #include "store/s3_parts.h"
 
-#define RULES_ANSWER_MAX ((size_t)1024 * 1024)
-#define QUERY_MAX        8192
+#define QUERY_MAX 8192
 
 // ---- one request ----
 
@@ -190,11 +189,26 @@ struct rules {
     int days;
 };
 
+static bool ignore_entry(void *arg, const char *key, int64_t size, int64_t modified_us)
+{
+    (void)arg;
+    (void)key;
+    (void)size;
+    (void)modified_us;
+    return true;
+}
+
+// A store that does not know of rules answers a list, as if nobody had asked for them: Swift does.
 static void judge_rules(void *arg, struct s3_request *request)
 {
     struct rules *rules = arg;
+    bool truncated;
 
-    if (!s3_answer_lifecycle(request->answer, request->answer_size, rules->prefix, &rules->days)) {
+    if (s3_answer_lifecycle(request->answer, request->answer_size, rules->prefix, &rules->days)) {
+        return;
+    }
+    rules->days = BLOB_LIFECYCLE_UNKNOWN;
+    if (!s3_answer_list(request->answer, request->answer_size, ignore_entry, NULL, &truncated)) {
         s3_fault_of_stranger(request->status, &request->fault);
     }
 }
@@ -214,8 +228,10 @@ int s3_lifecycle(struct blob_store *store, int *ret_days, struct mr_error *err)
 {
     struct s3 *s3 = s3_of(store);
     struct rules rules = {.prefix = s3->address.prefix};
-    struct single single = {
-        .query = "lifecycle=", .answer_max = RULES_ANSWER_MAX, .judge = judge_rules, .arg = &rules};
+    struct single single = {.query = "lifecycle=",
+                            .answer_max = S3_PAGE_ANSWER_MAX,
+                            .judge = judge_rules,
+                            .arg = &rules};
     const struct s3_fault *fault = &single.fault;
 
     ask(s3, &single, s3_wire_deadline(s3->wire));

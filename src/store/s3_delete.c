@@ -65,6 +65,7 @@ static bool next_delete(void *arg, struct s3_request *request)
     s3_set_body(request, buf_peek(&chunk->body), chunk->body.len);
     request->content_md5 = buf_peek(&chunk->md5);
     request->answer_max = S3_PAGE_ANSWER_MAX;
+    request->laborious = true;
     request->at = deletion->next++;
     return true;
 }

@@ -17,9 +17,10 @@
 #include "base/str.h"
 
 #define HINT_SECRET \
-    "The secret key is not the one of the access key: look at AWS_SECRET_ACCESS_KEY or secret_key."
-#define HINT_ACCESS_KEY "Look at AWS_ACCESS_KEY_ID or access_key: the store does not know this key."
-#define HINT_CLOCK      "Set the clock of this machine, which signs its requests with the time (NTP)."
+    "The secret key is not the one of the access key: look at AWS_SECRET_ACCESS_KEY or blobs_secret_key."
+#define HINT_ACCESS_KEY \
+    "Look at AWS_ACCESS_KEY_ID or blobs_access_key: the store does not know this key."
+#define HINT_CLOCK "Set the clock of this machine, which signs its requests with the time (NTP)."
 #define HINT_DENIED \
     "Allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket to this key for the bucket."
 #define HINT_BUCKET  "Create the bucket, or correct the address."

@@ -158,9 +158,6 @@ static void set_constants(struct slot *slot)
     curl_easy_setopt(easy, CURLOPT_USERNAME, wire->access_key);
     curl_easy_setopt(easy, CURLOPT_PASSWORD, wire->secret_key);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)wire->options.connect_timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
-                     (long)((wire->options.idle_timeout_ms + 999) / 1000));
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->trouble);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, slot);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, s3_receive_header);
@@ -170,6 +167,16 @@ static void set_constants(struct slot *slot)
     if (wire->ca[0]) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, wire->ca);
     }
+}
+
+// libcurl counts in seconds.
+static void set_patience(struct slot *slot)
+{
+    int64_t idle_ms =
+        slot->wire->options.idle_timeout_ms * (slot->request.laborious ? S3_PATIENCE : 1);
+
+    curl_easy_setopt(slot->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(slot->easy, CURLOPT_LOW_SPEED_TIME, (long)((idle_ms + 999) / 1000));
 }
 
 static bool prepare(struct slot *slot)
@@ -184,6 +191,7 @@ static bool prepare(struct slot *slot)
     s3_receive_begin(&slot->receive, slot->easy, &slot->request);
     slot->trouble[0] = '\0';
     set_method(slot);
+    set_patience(slot);
     if (!set_url(slot) || !add_headers(slot)) {
         return false;
     }

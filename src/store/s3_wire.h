@@ -26,6 +26,9 @@
 // The path of an object: prefix and key, with a zero byte.
 #define S3_PATH_SIZE (S3_PREFIX_MAX + BLOB_KEY_MAX + 1)
 
+// A store that removes a thousand objects says nothing until it is through.
+#define S3_PATIENCE 10
+
 enum s3_method {
     S3_GET,
     S3_PUT,
@@ -42,7 +45,8 @@ struct s3_request {
     char body_sha256[SHA256_HEX_SIZE];
     const char *content_md5; // base64; NULL: none
     size_t answer_max;       // of a body that comes with 2xx
-    size_t at;               // for the caller: which item it is for
+    bool laborious; // the store may be silent for longer, S3_PATIENCE times idle_timeout_ms
+    size_t at;      // for the caller: which item it is for
     // what came of it: set by the wire
     char *answer; // with a zero byte behind it; freed with the request, unless it was taken
     size_t answer_size;

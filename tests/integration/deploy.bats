@@ -29,6 +29,14 @@ expressions()
         sed -e 's/\$__rate_interval/5m/g' -e 's/\$queue/.*/g'
 }
 
+# One rule, for everything; docs/s3.md says what its days have to be more than.
+@test "the rule for a bucket is one that S3 takes" {
+    run -0 jq -r '.Rules[] | [.Status, .Filter.Prefix, .Expiration.Days, (.ID | length <= 255)] | @csv' s3-lifecycle.json
+    [ "$output" = '"Enabled","",7,true' ]
+    run -0 jq -r 'keys[], (.Rules[] | keys[])' s3-lifecycle.json
+    [ "$(echo "$output" | tr '\n' ' ')" = 'Rules Expiration Filter ID Status ' ]
+}
+
 @test "the alerts are right, and each fires in its test" {
     local alert
     need promtool 'tools/deps test'

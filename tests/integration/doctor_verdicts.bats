@@ -399,6 +399,18 @@ some_days()
     eval "$("$MR_ROOT/tools/pgserver" env "$MR_SERVER")"
 }
 
+@test "a blob store that cannot be used, and payloads that nobody carries" {
+    well payloads 'no queue moves its payloads to a blob store'
+    sql "select millrace.set_queue('carried', '{\"offload_delay\": \"1 minute\"}')"
+    says payloads warning "nobody carries the payloads of 'carried'" '*MILLRACE_BLOBS*'
+    sql "select millrace.offload_turn('somewhere:1')" >/dev/null
+    well payloads "of 'carried', carried by somewhere:1"
+    sql "select millrace.drop_queue('carried')"
+    well 'blob store' 'none is named by MILLRACE_BLOBS'
+    MILLRACE_BLOBS='s3://jobs?endpoint=http://127.0.0.1:1' AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b says 'blob store' warning 'cannot be used: *'
+    MILLRACE_BLOBS=nowhere says 'blob store' warning 'cannot be used: not the address of a blob store*' 'Write s3://*'
+}
+
 @test "a host whose clock is wrong" {
     [ -z "${SANITIZE:-}" ] || skip 'a sanitizer has to be loaded before a clock of our own: run it without SANITIZE'
     well 'clock of this host'

@@ -25,6 +25,8 @@ fuzz()
 
 @test "whole requests" { fuzz request; }
 
+@test "answers of S3" { fuzz s3; }
+
 @test "every target is run here, and has a corpus" {
     local name
     for name in "$MR_ROOT"/tests/fuzz/fuzz_*.c; do

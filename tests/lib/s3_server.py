@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # OpenStack Swift with its S3 interface, the whole of it in one process: s3_server.py DIR [CLOCK]. Objects are files under DIR, so
-# that they outlive the process. When it answers, the port of 127.0.0.1 is in DIR/port; a later start takes the same one.
+# that they outlive the process. Its port of 127.0.0.1 is in DIR/port, a later start takes the same one; DIR/ready is there when it answers.
 #
 #   DIR/users     lines `ACCOUNT USER SECRET [GROUP]`: the access key is ACCOUNT:USER, the group `.admin` may do everything
 #   DIR/tls.pem   a certificate and its key: speaks HTTPS
@@ -169,6 +169,7 @@ def main():
                                   ssl_version=ssl.PROTOCOL_TLS_SERVER)
     serve(front, Cache(loadapp(write("proxy.conf", PROXY.format(folder=folder, users=users())))))
     write("port", f"{port}\n")
+    write("ready", "")
     while True:
         eventlet.sleep(3600)
 

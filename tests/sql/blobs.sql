@@ -93,10 +93,9 @@ as $$
 $$;
 
 -- ---- settings ----
-select lives_ok($$select millrace.set_queue('q', '{"offload_delay": "10 seconds", "offload_dead": true, "offload": 65536}')$$, 'settings of a queue');
+select lives_ok($$select millrace.set_queue('q', '{"offload_delay": "10 seconds", "offload_dead": true}')$$, 'settings of a queue');
 select is((select (q.settings ->> 'offload_delay') from millrace.queues q where q.queue = 'q'), '00:00:10', 'are shown');
 select t.refused($$select millrace.set_queue('q', '{"offload_delay": "1 second"}')$$, '22023', 'setting offload_delay must be from 10');
-select t.refused($$select millrace.set_queue('q', '{"offload": 10}')$$, '22023', 'setting offload must be from 1024');
 select t.refused($$select millrace.set_queue('q', '{"offload_dead": 7}')$$, '22023', 'setting offload_dead does not accept');
 select millrace.set_queue('plain', '{}');
 
@@ -313,6 +312,11 @@ select is((select count(*) from millrace.blob_object o where o.job_id = :c1), 2:
 select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('101 hours'), array[:c1], array['state'], array['somewhere/else'], array[t.bytes('x', 10)], null) r), 0, 'bytes of another object are not taken');
 select is((select r.restored + r.buried from millrace.offload_restore_at(t.at('101 hours'), array[:c1], array['state'], array['somewhere/else'], null, array['missing']) r), 0, 'nor is what is said of another object');
 select is((select count(*) from millrace.offload_done_at(t.at('100 hours'), '[{"place": "nowhere", "id": 1, "part": "state", "key": "k", "sha256": ""}, {"place": "dead", "id": 1, "part": "state", "key": "l", "sha256": ""}]')), 2::bigint, 'what is nowhere is not needed');
+
+-- ---- how long objects are needed ----
+select is(millrace.offload_span() >= 30, true, 'for as long as dead letters are kept, where they are moved');
+select millrace.set_queue('q', '{"dead_retention": "90 days"}');
+select is(millrace.offload_span() >= 90, true, 'the longest counts');
 
 -- ---- whose turn ----
 select ok(millrace.offload_turn_at(t.at('100 hours'), 'one') ~ '^[0-9a-f]{16}$', 'one has the turn');

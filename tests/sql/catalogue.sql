@@ -85,6 +85,7 @@ insert into t.public_function values
   ('millrace_worker',   'bridge_begin',     'millrace.bridge_begin(''b'', ''s'', ''g'', ''1-1'')'),
   ('millrace_worker',   'bridge_bury',      'millrace.bridge_bury(''b'', ''s'', ''g'', ''1-1'', ''spare'', ''k'', ''{}'', ''error'')'),
   ('millrace_worker',   'bridge_floor',     'millrace.bridge_floor(''b'', ''s'', ''g'', ''1-1'')'),
+  ('millrace_reader',   'offload_span',     'millrace.offload_span()'),
   ('millrace_worker',   'offload_turn',     'millrace.offload_turn(''w'')'),
   ('millrace_worker',   'offload_take',     'millrace.offload_take()'),
   ('millrace_worker',   'offload_done',     'millrace.offload_done(''[]'')'),

@@ -227,8 +227,35 @@ static void bridges(void **state)
     refused("bridge b { redis = \"redis://h\" stream = s sql = f strem = x }",
             ":1: unknown key \"strem\" in bridge b", "Did you mean stream?");
     refused("wobble x", ":1: unknown key \"wobble\"",
-            "Known here: dsn, pooler, log, log_level, maintain, worker, queue, retry, schedule, "
-            "bridge, http.");
+            "Known here: dsn, pooler, log, log_level, maintain, blobs, blobs_access_key, "
+            "blobs_secret_key, worker, queue, retry, schedule, bridge, http.");
+}
+
+static void blobs(void **state)
+{
+    (void)state;
+    setenv("BLOBS_SECRET", "geheim", 1);
+    assert_int_equal(load("pooler = true"), 0);
+    assert_null(config->blobs.address);
+    assert_int_equal(load("blobs = \"s3://jobs/a?endpoint=http://127.0.0.1:9000\"\n"
+                          "blobs_access_key = k blobs_secret_key = \"${BLOBS_SECRET}\""),
+                     0);
+    assert_string_equal(config->blobs.address, "s3://jobs/a?endpoint=http://127.0.0.1:9000");
+    assert_string_equal(config->blobs.access_key, "k");
+    assert_string_equal(config->blobs.secret_key, "geheim");
+    assert_int_equal(load("blobs = \"s3://jobs\""), 0);
+    assert_null(config->blobs.secret_key);
+    refused("\nblobs = \"gs://jobs\"",
+            ":2: not the address of a blob store: it does not begin with s3://",
+            "Write s3://BUCKET[/PREFIX][?endpoint=http://HOST:PORT&region=R&style=path|host&"
+            "ca=FILE].");
+    refused_somewhere("blobs = \"s3://jobs?regoin=x\"",
+                      ":1: not the address of a blob store: what follows ? is endpoint, region",
+                      "Write s3://BUCKET");
+    refused("blobs = \"s3://jobs\"\nblobs_secret_key = geheim",
+            ":2: blobs_access_key and blobs_secret_key go together",
+            "Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
+    refused("blobs = \"s3://jobs\"\nblobs = \"s3://jobs\"", ":2: \"blobs\" is given twice", "");
 }
 
 static void wrong_values(void **state)
@@ -405,19 +432,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(unknown_keys),
-        cmocka_unit_test(http_section),
-        cmocka_unit_test(http_mistakes),
-        cmocka_unit_test(bridges),
-        cmocka_unit_test(wrong_values),
-        cmocka_unit_test(wrong_workers),
-        cmocka_unit_test(schedules),
-        cmocka_unit_test(wrong_schedules),
-        cmocka_unit_test(broken_files),
-        cmocka_unit_test(variables),
-        cmocka_unit_test(poll_of_the_environment),
+        cmocka_unit_test(defaults),        cmocka_unit_test(everything),
+        cmocka_unit_test(unknown_keys),    cmocka_unit_test(http_section),
+        cmocka_unit_test(http_mistakes),   cmocka_unit_test(bridges),
+        cmocka_unit_test(blobs),           cmocka_unit_test(wrong_values),
+        cmocka_unit_test(wrong_workers),   cmocka_unit_test(schedules),
+        cmocka_unit_test(wrong_schedules), cmocka_unit_test(broken_files),
+        cmocka_unit_test(variables),       cmocka_unit_test(poll_of_the_environment),
         cmocka_unit_test(equal_workers),
     };
 

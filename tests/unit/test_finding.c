@@ -11,11 +11,13 @@
 
 #include <cmocka.h>
 
+#include "cli/doctor_blobs.h"
 #include "cli/doctor_client.h"
 #include "cli/finding.h"
 
 // The program's own files are not part of this one.
 #include "client/embedded.h"
+#include "store/blob.h"
 const struct embedded_set embedded = {0};
 
 static struct findings findings;
@@ -67,6 +69,29 @@ static void disks(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         doctor_judge_disk(&findings, "/data", cases[i].bytes, cases[i].free);
+        assert_int_equal(findings.list[i].verdict, cases[i].verdict);
+        assert_string_equal(findings.list[i].evidence, cases[i].evidence);
+    }
+}
+
+static void lifecycles(void **state)
+{
+    (void)state;
+    static const struct {
+        int rule_days;
+        double need_days;
+        enum verdict verdict;
+        const char *evidence;
+    } cases[] = {
+        {BLOB_LIFECYCLE_UNKNOWN, 400, VERDICT_OK, "s3://b can be used"},
+        {0, 400, VERDICT_OK, "s3://b can be used"},
+        {7, 7, VERDICT_OK, "s3://b can be used"},
+        {7, 30, VERDICT_WARNING,
+         "s3://b removes objects after 7 days, and jobs may need theirs for 30"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        doctor_judge_lifecycle(&findings, "s3://b", cases[i].rule_days, cases[i].need_days);
         assert_int_equal(findings.list[i].verdict, cases[i].verdict);
         assert_string_equal(findings.list[i].evidence, cases[i].evidence);
     }
@@ -147,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(clocks, clear),
         cmocka_unit_test_setup(disks, clear),
+        cmocka_unit_test_setup(lifecycles, clear),
         cmocka_unit_test_setup(the_worst_comes_first, clear),
         cmocka_unit_test_setup(lines_are_broken_at_blanks, clear),
         cmocka_unit_test_setup(none_and_too_many, clear),
