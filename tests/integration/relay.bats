@@ -118,6 +118,20 @@ stream_has()
     [[ $output =~ "not the address of a Redis server" ]]
 }
 
+@test "a worker of the library's" {
+    redis_new
+    enqueue 30 hog
+    enqueue 3 hog bad
+    start_relay fleet
+    wait_until 30 stream_has 33
+    run -0 "$MR_BUILD/tests/integration/library/via" "$(redis_address)" hog
+    [ "$output" = "completed 30, failed 3, lost 0" ]
+    wait_until 30 jobs_are hog completed 30
+    wait_until 30 dead_are 3
+    run -1 "$MR_BUILD/tests/integration/library/via" http://x hog
+    [[ $output =~ "not the address of a Redis server" ]]
+}
+
 @test "failures are tried again from PostgreSQL, then become dead letters" {
     redis_new
     sql "select millrace.set_retry('k', 2, '100 ms', 1, '100 ms', 0)" >/dev/null
