@@ -67,13 +67,13 @@ static int check_only(const struct serve_options *options, struct mr_error *err)
 int cmd_serve(int argc, char **argv)
 {
     struct serve_options options = {.version = MILLRACE_VERSION};
-    const char *roles = "work,maintain,http,bridge";
+    const char *roles = "work,maintain,http,bridge,relay";
     bool check = false;
     bool help = false;
     const struct option_row rows[] = {
         {"c", OPTION_STRING, &options.config_path, "FILE", "the configuration ($MILLRACE_CONFIG)"},
         {"config", OPTION_STRING, &options.config_path, "FILE", "the same"},
-        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http,bridge)"},
+        {"roles", OPTION_STRING, &roles, "LIST", "what it does (work,maintain,http,bridge,relay)"},
         {"dsn", OPTION_DSN, &options.dsn, "DSN", "the database (the file's; see millrace(1))"},
         {"pid-file", OPTION_STRING, &options.pid_file, "FILE", "where to write the pid (nowhere)"},
         {"check", OPTION_FLAG, &check, NULL, "check the configuration and end"},

@@ -72,7 +72,7 @@ same()
 }
 
 @test "settings, their types, defaults and bounds" {
-    same <(table 'Settings of a queue' '2 3 4 5' | sed -E 's/(strict, relaxed|hold, skip|true, false)$//') \
+    same <(table 'Settings of a queue' '2 3 4 5' | sed -E 's/(strict, relaxed|hold, skip|direct, redis|true, false)$//') \
         <(sql "select setting_name, value_type, default_text,
                       least_value || ' to ' || most_value || case value_type when 'interval' then ' s' else '' end
                  from millrace.queue_setting" | sort)

@@ -19,6 +19,7 @@ setup()
 
 teardown()
 {
+    touch stop # those that nobody is the parent of any more
     end_daemons
     redis_stop
     drop_db
@@ -93,4 +94,453 @@ idle()
     logged fleet 'relay.ended.*sent=50.*finished=50'
     # nothing of it is left but the stream itself
     [ "$(redis keys '*' | sort)" = "$(key jobs)" ]
+}
+
+@test "millrace work --via, until the stream is empty" {
+    redis_new
+    enqueue 20 hog
+    start_relay fleet
+    wait_until 30 stream_has 20
+    run -0 "$MR_BIN" work hog --via "$(redis_address)" --run true --until-empty
+    [[ $output =~ "completed 20, failed 0" ]]
+    wait_until 30 jobs_are hog completed 20
+}
+
+stream_has()
+{
+    [ "$(redis xlen "$(key jobs)")" -eq "$1" ]
+}
+
+@test "work --via a Redis that is not there says so, with status 3" {
+    run -3 "$MR_BIN" work hog --via "unix://$BATS_TEST_TMPDIR/none" --run true
+    [[ $output =~ "cannot connect to Redis" ]]
+    run -1 "$MR_BIN" work hog --via "http://x" --run true
+    [[ $output =~ "not the address of a Redis server" ]]
+}
+
+@test "a worker of the library's" {
+    redis_new
+    enqueue 30 hog
+    enqueue 3 hog bad
+    start_relay fleet
+    wait_until 30 stream_has 33
+    run -0 "$MR_BUILD/tests/integration/library/via" "$(redis_address)" hog
+    [ "$output" = "completed 30, failed 3, lost 0" ]
+    wait_until 30 jobs_are hog completed 30
+    wait_until 30 dead_are 3
+    run -1 "$MR_BUILD/tests/integration/library/via" http://x hog
+    [[ $output =~ "not the address of a Redis server" ]]
+}
+
+@test "failures are tried again from PostgreSQL, then become dead letters" {
+    redis_new
+    sql "select millrace.set_retry('k', 2, '100 ms', 1, '100 ms', 0)" >/dev/null
+    # shellcheck disable=SC2016  # for the handler
+    write_handler '[ "$MILLRACE_ATTEMPT" = 2 ] && [ $((MILLRACE_JOB_ID % 2)) = 0 ] || { echo "not yet" >&2; exit 1; }'
+    enqueue 10 hog
+    start_relay fleet
+    start_worker w 'run = "./handler.sh"' 'concurrency = 4 breaker { failures = 0 }'
+    wait_until 60 jobs_are hog completed 5
+    wait_until 60 dead_are 5
+    [ "$(wc -l <ran)" -eq 20 ]
+    [ "$(sql "select distinct error from millrace.dead_letters")" = "exited with status 1: not yet" ]
+}
+
+dead_are()
+{
+    [ "$(sql "select count(*) from millrace.dead_letters where queue = 'hog'")" -eq "$1" ]
+}
+
+@test "a function in the database completes its jobs in its own transaction" {
+    redis_new
+    sql "create function take(job jsonb) returns void language sql as \$\$ insert into ran values ((job -> 'args' ->> 'n')::int, 1) \$\$"
+    enqueue 40 hog
+    start_relay fleet
+    start_worker w 'sql = "take"' 'concurrency = 2'
+    wait_until 60 jobs_are hog completed 40
+    [ "$(sql 'select count(*), count(distinct n) from ran')" = "40|40" ]
+    wait_until 30 idle
+}
+
+@test "all parts of a job arrive, and a result goes back" {
+    redis_new
+    sql "select millrace.enqueue('odd', '{\"a\": \"ü\"}', 'hog', priority => 7, tenant => 't', ref => 'r-1', meta => '{\"m\": 1}',
+                                 state => '\\x00ff00'::bytea, blob => ''::bytea)" >/dev/null
+    cat >echo.py <<'SCRIPT'
+import json, sys
+for line in sys.stdin:
+    job = json.loads(line)
+    keys = ["kind", "args", "meta", "state", "blob", "tenant", "ref", "priority", "attempt", "queue"]
+    print(json.dumps({"id": job["id"], "outcome": "completed", "result": {k: job.get(k) for k in keys}}), flush=True)
+SCRIPT
+    start_relay fleet
+    start_worker w 'exec = "python3 echo.py"'
+    wait_until 60 jobs_are hog completed 1
+    sql "select j -> 'result' from millrace.job((select min(id) from millrace.jobs)) j" >got
+    python3 - <<'SCRIPT'
+import json
+got = json.load(open("got"))
+want = {"kind": "odd", "args": {"a": "ü"}, "meta": {"m": 1}, "state": "AP8A", "blob": "", "tenant": "t", "ref": "r-1", "priority": 7,
+        "attempt": 1, "queue": "hog"}
+assert got == want, got
+SCRIPT
+}
+
+@test "a job that runs for longer than its lease and the time to be silent is kept alive, and runs once" {
+    redis_new
+    write_handler 'sleep 5'
+    enqueue 2 hog
+    start_relay fleet 'lease = "2s" reclaim = "1s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 2'
+    wait_until 60 jobs_are hog completed 2
+    [ "$(wc -l <ran)" -eq 2 ]
+    ! logged fleet 'relay.reclaimed'
+}
+
+@test "what a killed worker had runs elsewhere, and counts as lost" {
+    redis_new
+    write_handler "while [ ! -e $BATS_TEST_TMPDIR/stop ]; do sleep 0.2; done"
+    enqueue 2 hog
+    start_relay fleet 'reclaim = "2s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 2'
+    wait_until 60 ran_are 2
+    signal w KILL
+    ended w
+    write_handler 'exit 0'
+    start_worker w2 'run = "./handler.sh"' 'concurrency = 2'
+    wait_until 60 jobs_are hog completed 2
+    logged fleet 'relay.reclaimed.*jobs='
+    [ "$(sql "select count(*) from millrace.jobs j, millrace.job(j.id) s where s ->> 'attempt' = '2'")" -eq 2 ]
+}
+
+ran_are()
+{
+    [ -f ran ] && [ "$(wc -l <ran)" -ge "$1" ]
+}
+
+@test "a job that kills its workers dies of it, as without Redis" {
+    redis_new
+    sql "select millrace.set_queue('hog', '{\"poison_limit\": 1}')" >/dev/null
+    # shellcheck disable=SC2016  # for the handler
+    write_handler 'case $MILLRACE_KIND in poison) kill -KILL $PPID ;; esac'
+    sql "select millrace.enqueue('poison', queue => 'hog')" >/dev/null
+    start_relay fleet 'reclaim = "1s"'
+    for round in 1 2 3 4; do
+        # others end meanwhile: it is not the fleet that is ill
+        enqueue 5 hog
+        start_worker "w$round" 'run = "./handler.sh"' 'concurrency = 1'
+        wait_until 60 gone_or_dead "w$round"
+        dead_are 1 && break
+    done
+    dead_are 1
+    [[ $(sql "select error from millrace.dead_letters") =~ "lost 2 times in a row" ]]
+    wait_until 60 jobs_are hog completed $((round * 5)) || start_last
+}
+
+# The worker may have died before it had the others.
+start_last()
+{
+    start_worker last 'run = "./handler.sh"'
+    wait_until 60 queue_is_done hog
+}
+
+gone_or_dead()
+{
+    gone "$1" || dead_are 1
+}
+
+@test "a cancelled job: one that waits is taken back, one that runs is told" {
+    redis_new
+    write_handler "while [ ! -e $BATS_TEST_TMPDIR/stop ]; do sleep 0.2; done"
+    enqueue 1 hog
+    start_relay fleet 'lease = "1500ms" reclaim = "1s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 1 batch = 1'
+    wait_until 60 ran_are 1
+    enqueue 1 hog
+    wait_until 60 jobs_are hog running 2
+    sql "select millrace.cancel(id) from millrace.jobs where queue = 'hog'" >/dev/null
+    wait_until 60 jobs_are hog cancelled 2
+    wait_until 60 stream_has 0
+    [ "$(wc -l <ran)" -eq 1 ]
+    wait_until 30 logged w 'worker.cancelled'
+}
+
+@test "progress is reported through the relay" {
+    redis_new
+    cat >slow.py <<'SCRIPT'
+import json, os, sys, time
+for line in sys.stdin:
+    job = json.loads(line)
+    print(json.dumps({"id": job["id"], "progress": 40, "note": "half ü"}), flush=True)
+    while not os.path.exists("stop"):
+        time.sleep(0.2)
+SCRIPT
+    enqueue 1 hog
+    start_relay fleet
+    start_worker w 'exec = "python3 slow.py"'
+    wait_until 60 progress_is '40|half ü'
+}
+
+progress_is()
+{
+    [ "$(sql "select s ->> 'progress', s ->> 'progress_note' from millrace.job((select min(id) from millrace.jobs)) s")" = "$1" ]
+}
+
+@test "no more jobs are held than in_flight says, nor bytes than max_bytes" {
+    redis_new
+    enqueue 100 hog
+    start_relay fleet 'in_flight = 10 batch = 4'
+    wait_until 30 stream_has 10
+    wait_until 30 jobs_are hog running 10
+    start_worker w 'run = "true"' 'concurrency = 1'
+    wait_until 60 jobs_are hog completed 100
+    signal fleet TERM
+    ended fleet
+    sql "select count(*) from millrace.enqueue_many('k', array_fill(jsonb_build_object('x', repeat('y', 10000)), array[50]), 'hog')" >/dev/null
+    signal w TERM
+    ended w
+    start_relay small 'batch = 5 max_bytes = 30000'
+    wait_until 30 stream_has 5
+    wait_until 60 jobs_are hog running 5
+    [ "$(sql "select millrace.depth('hog')")" -eq 45 ]
+}
+
+@test "the queue's transport starts and stops the relay; whoever claims by SQL may" {
+    redis_new
+    sql "select millrace.set_queue('hog', '{\"transport\": \"direct\"}')" >/dev/null
+    enqueue 10 hog
+    start_relay fleet
+    wait_until 30 logged fleet 'relay.idle'
+    [ "$(sql "select millrace.depth('hog')")" -eq 10 ]
+    sql "select millrace.set_queue('hog', '{\"transport\": \"redis\"}')" >/dev/null
+    wait_until 30 stream_has 10
+    sql "select millrace.set_queue('hog', '{\"transport\": null}')" >/dev/null
+    wait_until 30 stream_has 0
+    wait_until 30 depth_is 10
+    [ "$(sql "select count(*) from millrace.claim('hog', 'me', 100)")" -eq 10 ]
+}
+
+depth_is()
+{
+    [ "$(sql "select millrace.depth('hog')")" -eq "$1" ]
+}
+
+@test "a relay that is stopped gives back what no worker has, and waits for what runs" {
+    redis_new
+    write_handler 'sleep 3'
+    enqueue 10 hog
+    start_relay fleet
+    wait_until 30 stream_has 10
+    start_worker w 'run = "./handler.sh"' 'concurrency = 1 batch = 1'
+    wait_until 30 ran_are 1
+    signal fleet TERM
+    ended fleet
+    [ "$status" -eq 0 ]
+    [ "$(sql "select millrace.depth('hog')")" -ge 8 ]
+    [ "$(sql "select count(*) from millrace.jobs where queue = 'hog' and status = 'completed'")" -ge 1 ]
+    jobs_are hog running 0
+    # attempts of those that nobody has begun are not counted
+    start_relay again
+    wait_until 60 jobs_are hog completed 10
+    [ "$(sort ran | uniq -d | wc -l)" -eq 0 ]
+}
+
+@test "what the workers of a killed relay say is written down by the next one: nothing runs twice" {
+    redis_new
+    write_handler 'sleep 4'
+    enqueue 4 hog
+    start_relay fleet 'lease = "60s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 4'
+    wait_until 30 ran_are 4
+    signal fleet KILL
+    ended fleet
+    start_relay again 'lease = "60s"'
+    wait_until 60 jobs_are hog completed 4
+    [ "$(wc -l <ran)" -eq 4 ]
+    wait_until 30 relays_known 1
+}
+
+relays_known()
+{
+    [ "$(redis hlen "$(key relays)")" -eq "$1" ]
+}
+
+@test "entries of a relay that is gone are not begun" {
+    redis_new
+    write_handler 'exit 0'
+    enqueue 5 hog
+    start_relay fleet 'lease = "2s"'
+    wait_until 30 stream_has 5
+    signal fleet KILL
+    ended fleet
+    wait_until 60 nobody_lives
+    start_worker w 'run = "./handler.sh"'
+    wait_until 60 stream_has 0
+    [ ! -e ran ]
+    start_relay again
+    wait_until 60 jobs_are hog completed 5
+    [ "$(wc -l <ran)" -eq 5 ]
+}
+
+nobody_lives()
+{
+    [ -z "$(redis keys "$(key 'live:*' | sed 's/[{}]/\\&/g')")" ]
+}
+
+@test "two relays of one queue share its jobs, and each hears of its own" {
+    redis_new
+    enqueue 200 hog
+    start_relay one 'batch = 20 in_flight = 20'
+    start_relay two 'batch = 20 in_flight = 20'
+    wait_until 30 stream_has 40
+    start_worker w 'run = "true"' 'concurrency = 8'
+    wait_until 60 jobs_are hog completed 200
+    signal one TERM
+    ended one
+    signal two TERM
+    ended two
+    logged one 'finished=[1-9]'
+    logged two 'finished=[1-9]'
+    logged one 'late=0'
+    logged two 'late=0'
+}
+
+# ---- trouble ----
+
+@test "FLUSHALL in the middle: everything is sent again, nothing is lost" {
+    redis_new
+    write_handler 'sleep 0.05'
+    enqueue 100 hog
+    start_relay fleet 'in_flight = 50'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 4 batch = 10'
+    wait_until 30 ran_are 20
+    redis flushall >/dev/null
+    wait_until 60 jobs_are hog completed 100 || { show_log fleet; show_log w; return 1; }
+    logged fleet 'relay.forgotten'
+    logged fleet 'relay.resent'
+    [ "$(ran)" -eq 100 ]
+    # at most what was in flight ran twice
+    [ "$(($(wc -l <ran) - 100))" -le 50 ]
+    dead_are 0
+}
+
+@test "a Redis that restarts empty, and one that restarts with its data" {
+    redis_new
+    write_handler 'sleep 0.05'
+    enqueue 60 hog
+    start_relay fleet 'in_flight = 30'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 2 batch = 5'
+    wait_until 30 ran_are 10
+    redis_kill
+    rm -rf "$redis_dir/appendonlydir" "$redis_dir/appendonly.aof"
+    redis_start
+    wait_until 60 ran_are 30
+    redis_kill
+    redis_start
+    wait_until 60 jobs_are hog completed 60 || { show_log fleet; show_log w; return 1; }
+    [ "$(ran)" -eq 60 ]
+    dead_are 0
+}
+
+@test "a group that is gone (NOGROUP) is made again" {
+    redis_new
+    enqueue 10 hog
+    start_relay fleet
+    wait_until 30 stream_has 10
+    redis xgroup destroy "$(key jobs)" workers >/dev/null
+    start_worker w 'run = "true"'
+    wait_until 60 jobs_are hog completed 10
+}
+
+@test "a Redis without memory (OOM): the leases are kept, it is said, and it goes on" {
+    redis_new
+    start_relay fleet 'in_flight = 20 lease = "3s"'
+    wait_until 30 logged fleet 'serve.ready'
+    redis config set maxmemory 1 >/dev/null
+    enqueue 30 hog
+    wait_until 30 logged fleet "relay.held.*OOM"
+    wait_until 30 jobs_are hog running 20
+    stream_has 0
+    start_worker w 'run = "true"'
+    redis config set maxmemory 0 >/dev/null
+    wait_until 60 jobs_are hog completed 30
+    wait_until 30 logged fleet 'relay.recovered'
+    [ "$(sql "select count(*) from millrace.jobs j, millrace.job(j.id) s where s ->> 'attempt' <> '1'")" -eq 0 ]
+}
+
+@test "Redis full while jobs run: outcomes wait and are written" {
+    redis_new
+    write_handler 'while [ ! -e go ]; do sleep 0.1; done'
+    enqueue 3 hog
+    start_relay fleet 'lease = "3s" reclaim = "2s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 3'
+    wait_until 30 ran_are 3
+    redis config set maxmemory 1 >/dev/null
+    touch go
+    wait_until 30 logged w 'worker.refused.*OOM'
+    redis config set maxmemory 0 >/dev/null
+    wait_until 60 jobs_are hog completed 3
+    [ "$(wc -l <ran)" -eq 3 ]
+}
+
+@test "a key of another type: said on both sides, and mended" {
+    redis_new
+    redis set "$(key jobs)" mine >/dev/null
+    enqueue 3 hog
+    start_relay fleet
+    start_worker w 'run = "true"'
+    wait_until 30 logged fleet 'relay.held.*WRONGTYPE'
+    wait_until 30 logged w 'worker.gave_up.*WRONGTYPE'
+    depth_is 3
+    redis del "$(key jobs)" >/dev/null
+    wait_until 60 jobs_are hog completed 3
+}
+
+@test "an entry that is no job is removed, and said" {
+    redis_new
+    start_relay fleet
+    wait_until 30 logged fleet 'serve.ready'
+    redis xadd "$(key jobs)" '*' hello world >/dev/null
+    enqueue 3 hog
+    start_worker w 'run = "true"'
+    wait_until 60 jobs_are hog completed 3
+    wait_until 30 stream_has 0
+    logged w 'worker.refused.*entry that is no job'
+}
+
+@test "Redis not there at the start; later it is" {
+    redis_new
+    redis_stop
+    enqueue 3 hog
+    start_relay fleet
+    start_worker w 'run = "true"'
+    wait_until 30 logged fleet 'relay.unreachable'
+    wait_until 30 logged w 'worker.unreachable'
+    redis_start
+    wait_until 60 jobs_are hog completed 3
+}
+
+@test "a wrong password is told, without the password" {
+    redis_new --requirepass right
+    address="unix://:wrong@$redis_dir/socket"
+    start_relay fleet
+    wait_until 30 logged fleet 'relay.unreachable.*WRONGPASS'
+    ! logged fleet ':wrong@'
+}
+
+@test "a replica takes the place of its primary in the middle" {
+    redis_new_tcp
+    redis_new_replica
+    address="redis://127.0.0.1:$redis_port"
+    write_handler 'sleep 0.05'
+    enqueue 150 hog
+    start_relay fleet 'in_flight = 50'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 4 batch = 10'
+    wait_until 60 ran_are 20
+    redis_cut
+    wait_until 60 ran_are 60
+    redis_fail_over
+    wait_until 60 jobs_are hog completed 150 || { show_log fleet; show_log w; return 1; }
+    [ "$(ran)" -eq 150 ]
+    dead_are 0
 }

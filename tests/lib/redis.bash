@@ -18,6 +18,13 @@
 #   redis_fail_over         kills the first one, makes the replica a primary, and has it take over socket and port
 #   redis_failed_over       after $redis_dir/fail_over, which is the same as a script, for a program that goes on while it happens; so is cut
 
+# A Redis Cluster of three primaries and a replica each:
+#
+#   redis_cluster_new          starts it: redis_cluster_ports, redis_cluster_pids (by port)
+#   cluster PORT COMMAND...    redis-cli to one of its nodes; `cluster -c PORT ...` follows it
+#   cluster_owner KEY          the port of the primary that has the key's slot
+#   cluster_stop
+
 redis_new()
 {
     redis_dir=$(mktemp -d "$MR_SCRATCH/redis.XXXXXX") || return
@@ -136,4 +143,91 @@ redis_failed_over()
     wait "$redis_pid" 2>/dev/null || true
     redis_pid=$replica_pid
     replica_pid=
+}
+
+declare -gA redis_cluster_pids
+
+redis_cluster_new()
+{
+    for _ in 1 2 3 4 5; do
+        cluster_start && return
+        cluster_stop
+    done
+    return 1
+}
+
+# On six ports in a row, whichever are free.
+cluster_start()
+{
+    local first=$((20000 + RANDOM % 9000)) port addresses=()
+    redis_cluster_ports=()
+    cluster_dir=$(mktemp -d "$MR_SCRATCH/cluster.XXXXXX") || return
+    for port in $(seq "$first" $((first + 5))); do
+        redis_cluster_ports+=("$port")
+        addresses+=("127.0.0.1:$port")
+        mkdir "$cluster_dir/$port" || return
+        redis-server --bind 127.0.0.1 --port "$port" --dir "$cluster_dir/$port" --save '' --appendonly yes --daemonize no --cluster-enabled yes \
+            --cluster-config-file nodes.conf --cluster-node-timeout 3000 --logfile "$cluster_dir/$port/log" >/dev/null 2>&1 3>&- &
+        redis_cluster_pids[$port]=$!
+    done
+    for port in "${redis_cluster_ports[@]}"; do
+        wait_until 20 cluster_answers_or_ended "$port" && cluster "$port" ping >/dev/null 2>&1 || return
+    done
+    redis-cli --cluster create "${addresses[@]}" --cluster-replicas 1 --cluster-yes >"$cluster_dir/create.log" 2>&1 || return
+    wait_until 60 cluster_is_ready
+}
+
+cluster_answers_or_ended()
+{
+    cluster "$1" ping >/dev/null 2>&1 || ! kill -0 "${redis_cluster_pids[$1]}" 2>/dev/null
+}
+
+# Every node says so, and every primary has its replica.
+cluster_is_ready()
+{
+    local port
+    for port in "${redis_cluster_ports[@]}"; do
+        cluster "$port" cluster info | grep -q '^cluster_state:ok' || return
+        ! cluster "$port" info replication | grep -q '^master_link_status:down' || return
+    done
+    [ "$(cluster "${redis_cluster_ports[0]}" cluster nodes | grep -c ' slave ')" -eq 3 ]
+}
+
+cluster()
+{
+    local follow=()
+    [ "$1" != -c ] || { follow=(-c); shift; }
+    local port=$1
+    shift
+    redis-cli "${follow[@]}" -p "$port" "$@"
+}
+
+# As a node says that lives.
+cluster_owner()
+{
+    local port slot
+    for port in "${redis_cluster_ports[@]}"; do
+        slot=$(cluster "$port" cluster keyslot "$1" 2>/dev/null) || continue
+        cluster "$port" cluster nodes | awk -v slot="$slot" '$3 ~ /master/ && $3 !~ /fail/ {
+            for (i = 9; i <= NF; i++) { split($i, range, "-"); if (slot >= range[1] && slot <= (range[2] == "" ? range[1] : range[2])) {
+                split($2, at, "[:@]"); print at[2]; exit } } }'
+        return
+    done
+}
+
+cluster_kill()
+{
+    kill -KILL "${redis_cluster_pids[$1]}"
+    wait "${redis_cluster_pids[$1]}" 2>/dev/null || true
+    unset "redis_cluster_pids[$1]"
+}
+
+cluster_stop()
+{
+    local port
+    for port in "${!redis_cluster_pids[@]}"; do
+        kill -KILL "${redis_cluster_pids[$port]}" 2>/dev/null || true
+        wait "${redis_cluster_pids[$port]}" 2>/dev/null || true
+    done
+    redis_cluster_pids=()
 }

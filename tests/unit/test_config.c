@@ -228,7 +228,7 @@ static void bridges(void **state)
             ":1: unknown key \"strem\" in bridge b", "Did you mean stream?");
     refused("wobble x", ":1: unknown key \"wobble\"",
             "Known here: dsn, pooler, log, log_level, maintain, blobs, blobs_access_key, "
-            "blobs_secret_key, worker, queue, retry, schedule, bridge, http.");
+            "blobs_secret_key, worker, queue, retry, schedule, bridge, relay, http.");
 }
 
 static void blobs(void **state)
@@ -256,6 +256,45 @@ static void blobs(void **state)
             ":2: blobs_access_key and blobs_secret_key go together",
             "Give both, or none: then AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY count.");
     refused("blobs = \"s3://jobs\"\nblobs = \"s3://jobs\"", ":2: \"blobs\" is given twice", "");
+}
+
+static void relays(void **state)
+{
+    (void)state;
+    refused("relay r { }", ":1: relay r has no redis",
+            "Add queue = \"NAME\" and redis = \"redis://HOST:PORT\".");
+    refused("relay r { redis = \"redis://h\" }", ":1: relay r has no queue",
+            "Add queue = \"NAME\" and redis = \"redis://HOST:PORT\".");
+    refused_somewhere("relay r { queue = q redis = \"redis://u:geheim@\" }",
+                      ":1: relay r: not the address of a Redis server: it has no host", "");
+    refused_somewhere("relay r { queue = q redis = \"redis://h\" reclaim = 999ms }",
+                      ":1: relay r: reclaim is at least 1s", "");
+    refused("relay r { queue = q redis = \"redis://h\" in_flight = 0 }",
+            ":1: wrong value for \"in_flight\": \"0\"", "Write a whole number from 1 to 1000000.");
+    refused("relay r { queue = q redis = \"redis://h\" inflight = 5 }",
+            ":1: unknown key \"inflight\" in relay r", "Did you mean in_flight?");
+    refused_somewhere("worker w { queue = q run = true redis = \"http://h\" }",
+                      ":1: worker w: not the address of a Redis server", "");
+}
+
+static void relay_defaults(void **state)
+{
+    (void)state;
+    assert_int_equal(load("relay r { queue = q redis = \"redis://h\" }\n"
+                          "worker w { queue = q run = true redis = \"redis://h:1\" }\n"),
+                     0);
+    assert_int_equal(config->relay_count, 1);
+    const struct config_relay *relay = config->relays;
+    struct config_relay other = *relay;
+    assert_string_equal(relay->queue, "q");
+    assert_int_equal(relay->batch, 500);
+    assert_int_equal(relay->in_flight, 10000);
+    assert_int_equal(relay->reclaim_ms, 60000);
+    assert_int_equal(relay->warn, 1000);
+    assert_string_equal(config->workers[0].redis, "redis://h:1");
+    assert_true(config_relay_equal(relay, &other));
+    other.in_flight = 1;
+    assert_false(config_relay_equal(relay, &other));
 }
 
 static void wrong_values(void **state)
@@ -432,13 +471,22 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),        cmocka_unit_test(everything),
-        cmocka_unit_test(unknown_keys),    cmocka_unit_test(http_section),
-        cmocka_unit_test(http_mistakes),   cmocka_unit_test(bridges),
-        cmocka_unit_test(blobs),           cmocka_unit_test(wrong_values),
-        cmocka_unit_test(wrong_workers),   cmocka_unit_test(schedules),
-        cmocka_unit_test(wrong_schedules), cmocka_unit_test(broken_files),
-        cmocka_unit_test(variables),       cmocka_unit_test(poll_of_the_environment),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(everything),
+        cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(http_section),
+        cmocka_unit_test(http_mistakes),
+        cmocka_unit_test(bridges),
+        cmocka_unit_test(blobs),
+        cmocka_unit_test(relays),
+        cmocka_unit_test(relay_defaults),
+        cmocka_unit_test(wrong_values),
+        cmocka_unit_test(wrong_workers),
+        cmocka_unit_test(schedules),
+        cmocka_unit_test(wrong_schedules),
+        cmocka_unit_test(broken_files),
+        cmocka_unit_test(variables),
+        cmocka_unit_test(poll_of_the_environment),
         cmocka_unit_test(equal_workers),
     };
 
