@@ -19,3 +19,12 @@ comment on column millrace.shard_place.set_uuid is 'the set: the same in all of 
 comment on column millrace.shard_place.shard_no is 'its number, the top bits of the ids of its jobs; below 32, so that ids are whole numbers in a double, too';
 comment on column millrace.shard_place.shard_status is 'joining: keys of its jobs may be held elsewhere; draining: gets no new jobs';
 comment on column millrace.shard_place.member_nos is 'the numbers of all databases of the set, as of the last change';
+
+create type millrace.shard_face as (
+  set_id    uuid,
+  number    int,
+  status    text,
+  numbers   int[],
+  read_only boolean
+);
+comment on type millrace.shard_face is 'what shard returns';
