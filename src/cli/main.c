@@ -45,6 +45,8 @@ static const struct command {
     {"capture", cmd_capture, ON_POSTGRESQL,
      "tables whose changes become jobs: add, remove, list, enable, disable"},
     {"move", cmd_move, ON_POSTGRESQL, "the jobs of a queue go to another database"},
+    {"shadow", cmd_shadow, ON_POSTGRESQL,
+     "copies of a queue's jobs run elsewhere, and are compared"},
     {"serve", cmd_serve, ON_ITS_OWN, "the daemon: workers of a configuration file, upkeep, HTTP"},
     {"token", cmd_token, ON_ITS_OWN, "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, ON_POSTGRESQL, "a worker from the command line"},
