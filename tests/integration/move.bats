@@ -176,6 +176,20 @@ compare_again()
     [ "$(compare)" = "0 missing, 0 too many" ]
 }
 
+@test "what comes in while it follows is moved, too, until it is told to stop" {
+    make_jobs 10 1
+    "$MR_BIN" move orders --to "$to" --follow --json >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+    mover=$!
+    wait_until 60 more_arrived 9
+    make_jobs 10 11
+    wait_until 60 more_arrived 19
+    kill -TERM "$mover"
+    wait "$mover"
+    mover=
+    grep -q '"jobs":20,' "$BATS_TEST_TMPDIR/out"
+    [ "$(compare)" = "0 missing, 0 too many" ]
+}
+
 @test "a full queue is waited for, and given up" {
     make_jobs 30 1
     there "select millrace.set_queue('orders', '{\"depth_limit\": 5}')" >/dev/null
