@@ -79,7 +79,7 @@ _millrace_wants_queue()
 {
     local arguments=$((${#_millrace_words[@]} - _millrace_depth))
     case "${_millrace_words[*]:0:$_millrace_depth} $arguments" in
-    'status 0' | 'pause 0' | 'resume 0' | 'work 0' | 'move 0') return 0 ;;
+    'status 0' | 'pause 0' | 'resume 0' | 'work 0' | 'move 0' | 'shadow 0') return 0 ;;
     'dead list 0' | 'dead purge 0' | 'queue show 0' | 'queue set 0') return 0 ;;
     'capture add 1' | 'capture remove 1' | 'capture enable 1' | 'capture disable 1') return 0 ;;
     esac

@@ -52,6 +52,7 @@ begin
         ('millrace_admin',    'bridge_forget'), ('millrace_admin', 'shard_join'), ('millrace_admin', 'shard_change'), ('millrace_admin', 'shard_leave'),
         ('millrace_admin',    'move_target'), ('millrace_admin', 'move_begin'), ('millrace_admin', 'move_take'), ('millrace_admin', 'move_done'),
         ('millrace_admin',    'move_arrive'), ('millrace_admin', 'move_give_back'),
+        ('millrace_admin',    'shadow_begin'), ('millrace_admin', 'shadow_check'), ('millrace_admin', 'shadow_story'),
         ('millrace_admin',    'replay_all'), ('millrace_admin', 'replay_completed'), ('millrace_admin', 'purge_dead')
       ) g(role_name, function_name)
       join pg_proc f on f.proname = g.function_name

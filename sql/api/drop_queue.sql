@@ -28,7 +28,7 @@ begin
       message = format('queue %s has %s open leases', quote_literal(name), v_running),
       hint = 'Pause the queue, wait until its jobs have finished, then drop it.';
   end if;
-  if exists (select from millrace.move w join millrace.moving m on m.move_id = w.move_id where w.queue_id = v_queue.queue_id) then
+  if exists (select from millrace.move w join millrace.moving m on m.move_id = w.move_id where w.queue_id = v_queue.queue_id and not w.copy) then
     raise exception using errcode = 'object_in_use',
       message = format('queue %s has jobs that are on their way to another database', quote_literal(name)),
       hint = 'Run "millrace move" again to the end, or put them back with move_give_back().';
@@ -36,6 +36,8 @@ begin
   perform millrace.purge_at(clock_timestamp(), v_queue);
   perform millrace.objects_doom_all(clock_timestamp(), array(select d.job_id from millrace.dead d where d.queue_id = v_queue.queue_id));
   delete from millrace.departure d where d.move_id = any (array(select w.move_id from millrace.move w where w.queue_id = v_queue.queue_id));
+  delete from millrace.moving m where m.move_id = any (array(select w.move_id from millrace.move w where w.queue_id = v_queue.queue_id));
+  delete from millrace.shadow_cursor c where c.move_id = any (array(select w.move_id from millrace.move w where w.queue_id = v_queue.queue_id));
   delete from millrace.move w where w.queue_id = v_queue.queue_id;
   delete from millrace.dead d where d.queue_id = v_queue.queue_id;
   delete from millrace.archive a where a.queue_id = v_queue.queue_id;

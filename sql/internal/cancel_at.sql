@@ -33,7 +33,7 @@ begin
       continue;
     elsif v_job.status = 'available' then
       perform millrace.mark_make(p_now, (v_job.job).lane, (v_job.job).pos, p_id, 'k', p_reason);
-      if exists (select from millrace.moving m where m.job_id = p_id) or exists (select from millrace.moved m where m.job_id = p_id) then
+      if exists (select from millrace.moving m where m.job_id = p_id and not m.copy) or exists (select from millrace.moved m where m.job_id = p_id) then
         -- A move holds the lock of marks: it was waited for in mark_make, and had taken the job.
         delete from millrace.mark m where m.lane = (v_job.job).lane and m.pos = (v_job.job).pos;
         return 'moved';

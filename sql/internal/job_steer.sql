@@ -27,7 +27,7 @@ as $$
 begin
   return case
            when exists (select from millrace.dead d where d.job_id = p_id) then 'dead'
-           when exists (select from millrace.moving m where m.job_id = p_id) or exists (select from millrace.moved m where m.job_id = p_id) then 'moved'
+           when exists (select from millrace.moving m where m.job_id = p_id and not m.copy) or exists (select from millrace.moved m where m.job_id = p_id) then 'moved'
            else (select case a.outcome when 'x' then 'expired' when 'k' then 'cancelled' else 'completed' end
                    from millrace.archive a
                   where a.job_id = p_id

@@ -106,6 +106,7 @@ begin
                   select m.move_id, null, false
                     from millrace.moving m
                    where m.job_id = p_id
+                     and not m.copy
                    limit 1) g
             join millrace.move w on w.move_id = g.move_id);
 end $$;

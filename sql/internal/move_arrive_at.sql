@@ -35,6 +35,10 @@ begin
     perform millrace.queue_admit(p_now, v_queue, 1, (select count(*) from unnest(p_jobs) j where j ->> 'why' = 'a'));
   end if;
   v_put := millrace.move_put(p_now, v_queue, p_jobs, p_args, p_meta, p_state, p_blob, p_origin);
+  insert into millrace.mirror (origin_name, ord, job_id, copied_id, hash)
+  select p_origin, (p_batch << 14) + j.ord, v_put.ids[j.ord], (j.job ->> 'id')::bigint, j.job ->> 'hash'
+    from unnest(p_jobs) with ordinality j(job, ord)
+   where j.job ? 'hash';
   insert into millrace.arrival (origin_name, batch_no, queue_id, arrived_at, job_ids, merged_n, total)
   values (p_origin, p_batch, v_queue.queue_id, p_now, v_put.ids, v_put.merged, coalesce(v_last.total, 0) + cardinality(p_jobs));
   delete from millrace.arrival a
@@ -108,12 +112,12 @@ begin
   with come as materialized (
     select j.ord, p_args[j.ord] as args, p_meta[j.ord] as meta, p_state[j.ord] as state, p_blob[j.ord] as blob,
            (coalesce(t.queue_id, p_queue.queue_id) << 12) + (f.priority << 5) as base, f.*,
-           case when p_origin is null then f.source else 'move' end as came_by,
+           case when p_origin is null then f.source when f.hash is not null then 'shadow' else 'move' end as came_by,
            case when p_origin is null then f.trail else millrace.trail_moved(p_now, p_origin, f.id, f.attempt, f.source, f.trail) end as past
       from unnest(p_jobs) with ordinality j(job, ord)
      cross join lateral jsonb_to_record(j.job) f(id bigint, priority int, why "char", due_at timestamptz, created_at timestamptz, ready_at timestamptz,
                                                  stale_at timestamptz, "timeout" interval, attempt int2, lost int2, max_attempts int2, kind text, tenant text, ref text,
-                                                 source text, ordering_key text, unique_key text, trail jsonb, died_at timestamptz, cause text, error text)
+                                                 source text, ordering_key text, unique_key text, trail jsonb, died_at timestamptz, cause text, error text, hash text)
       left join millrace.queue t on p_queue.fair and t.parent_id = p_queue.queue_id and t.tenant_name = f.tenant
      where not v_old[j.ord]),
   log as (
@@ -178,6 +182,7 @@ begin
     select m.*
       from millrace.move m
      where m.queue_id = v_queue.queue_id
+       and not m.copy
      order by m.move_id
        for update
   loop

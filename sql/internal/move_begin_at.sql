@@ -24,13 +24,15 @@ begin
    where m.queue_id = v_queue.queue_id
      and m.place_name = p_place
      and m.place_queue = p_place_queue
+     and not m.copy
      and m.origin_name = '';
   select m.*
     into v_move
     from millrace.move m
    where m.queue_id = v_queue.queue_id
      and m.place_name = p_place
-     and m.place_queue = p_place_queue;
+     and m.place_queue = p_place_queue
+     and not m.copy;
   return jsonb_build_object('move', v_move.move_id, 'origin', v_move.origin_name, 'ordered', v_queue.ordered, 'fair', v_queue.fair)
          || millrace.move_story_at(p_now, v_move, v_queue);
 end $$;

@@ -24,12 +24,16 @@ begin
     delete from millrace.moving m
      where m.move_id = p_move
        and m.batch_no = p_batch
-    returning m.job_id, m.lane, m.ord, m.facts)
-  insert into millrace.moved (slot, moved_at, job_id, place_id, created_at, lane, move_id, attempt, attempts_limit, job_kind, job_tenant, job_ref, job_source)
-  select (date_part('epoch', p_now)::bigint / 86400) % 8, p_now, g.job_id, v_ids[row_number() over (order by g.ord)], (g.facts ->> 'created_at')::timestamptz, g.lane, p_move,
-         (g.facts ->> 'attempt')::int2, (g.facts ->> 'max_attempts')::int2, g.facts ->> 'kind', g.facts ->> 'tenant', g.facts ->> 'ref', g.facts ->> 'source'
-    from gone g;
-  get diagnostics v_n = row_count;
+    returning m.job_id, m.lane, m.ord, m.facts, m.copy),
+  kept as (
+    insert into millrace.moved (slot, moved_at, job_id, place_id, created_at, lane, move_id, attempt, attempts_limit, job_kind, job_tenant, job_ref, job_source)
+    select (date_part('epoch', p_now)::bigint / 86400) % 8, p_now, g.job_id, v_ids[row_number() over (order by g.ord)], (g.facts ->> 'created_at')::timestamptz, g.lane, p_move,
+           (g.facts ->> 'attempt')::int2, (g.facts ->> 'max_attempts')::int2, g.facts ->> 'kind', g.facts ->> 'tenant', g.facts ->> 'ref', g.facts ->> 'source'
+      from gone g
+     where not g.copy)
+  select count(*)
+    into v_n
+    from gone;
   insert into millrace.departure (move_id, batch_no, departed_at, total, merged_total)
   values (p_move, p_batch, p_now, v_last.total + v_n, v_last.merged_total + coalesce((p_arrived ->> 'merged')::int, 0));
   delete from millrace.departure d

@@ -23,7 +23,9 @@ begin
       into v_queue
       from millrace.queue q
      where q.queue_id = v_move.queue_id;
-    if found then
+    if found and v_move.copy then
+      perform millrace.shadow_gather(p_now, v_move, v_queue, v_batch.batch, p_max);
+    elsif found then
       perform millrace.move_gather(p_now, v_move, v_queue, v_batch.batch, p_max, coalesce(p_dead, false));
     end if;
   end if;

@@ -101,7 +101,7 @@ begin
         into v_out.status, v_out.finished_at
         from (select m.moved_at from millrace.moved m where m.job_id = p_id
                union all
-              select null from millrace.moving m where m.job_id = p_id
+              select null from millrace.moving m where m.job_id = p_id and not m.copy
                limit 1) m;
     end if;
   end if;

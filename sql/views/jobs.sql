@@ -47,6 +47,7 @@ select m.job_id, m.job_id, q.queue_name, m.facts ->> 'kind', 'moved', (m.lane >>
        m.facts ->> 'ordering_key'
   from millrace.moving m
   join millrace.queue q on q.queue_id = m.lane >> 12
+ where not m.copy
  union all
 select m.job_id, m.job_id, q.queue_name, m.job_kind, 'moved', (m.lane >> 5) & 127, m.attempt, m.attempts_limit, null, null, m.job_tenant, m.job_ref, coalesce(m.job_source, 'sql'),
        m.created_at, null, null, null, m.moved_at, null, null

@@ -15,6 +15,9 @@
 #include "client/mover.h"
 
 enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 2000, WAIT_DEFAULT_MS = 60000, FIGURE_MAX = 64 };
+// Between two looks of --follow at a queue that has nothing to move. Jobs that have to stay are put
+// behind the others by each: hence not all the time.
+enum { IDLE_FIRST_MS = 200, IDLE_MAX_MS = 10000 };
 
 static const struct command_form form = {
     "move",
@@ -33,7 +36,7 @@ struct move {
     int64_t batch;
     int64_t limit;   // 0: all
     int64_t wait_ms; // without success, before it gives up
-    bool dry_run, give_back, quiet;
+    bool dry_run, give_back, follow, quiet;
     struct progress progress;
     // what was done
     int64_t jobs, again, merged, batches;
@@ -111,14 +114,22 @@ static int step_until_done(struct move *move, struct mover *mover, struct mover_
 
 static int run_steps(struct move *move, struct mover *mover, struct mr_error *err)
 {
+    int64_t idle = IDLE_FIRST_MS;
+
     while (!interrupted && (!move->limit || move->jobs < move->limit)) {
         struct mover_step step = {0};
         int code = step_until_done(move, mover, &step, err);
 
-        if (code || step.jobs == 0) {
+        if (code || (step.jobs == 0 && !move->follow)) {
             return code;
         }
-        note_step(move, &step);
+        if (step.jobs) {
+            note_step(move, &step);
+            idle = IDLE_FIRST_MS;
+        } else {
+            pause_ms(idle);
+            idle = idle * 2 > IDLE_MAX_MS ? IDLE_MAX_MS : idle * 2;
+        }
     }
     return 0;
 }
@@ -288,6 +299,7 @@ int cmd_move(int argc, char **argv)
         {"dead", OPTION_FLAG, &move.spec.dead, NULL, "dead letters, too"},
         {"wait", OPTION_DURATION, &move.wait_ms, "TIME",
          "for how long it tries again when it cannot go on (60s)"},
+        {"follow", OPTION_FLAG, &move.follow, NULL, "go on with what comes in, until stopped"},
         {"dry-run", OPTION_FLAG, &move.dry_run, NULL, "count only"},
         {"give-back", OPTION_FLAG, &move.give_back, NULL,
          "put jobs on their way back; only when the other database is lost"},

@@ -110,6 +110,7 @@ command_fn cmd_queue;
 command_fn cmd_resume;
 command_fn cmd_retry;
 command_fn cmd_serve;
+command_fn cmd_shadow;
 command_fn cmd_shard;
 command_fn cmd_status;
 command_fn cmd_token;

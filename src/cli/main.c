@@ -55,6 +55,8 @@ static const struct command {
     {"capture", cmd_capture, ON_POSTGRESQL, ACROSS_ITSELF,
      "tables whose changes become jobs: add, remove, list, enable, disable"},
     {"move", cmd_move, ON_POSTGRESQL, ACROSS_ITSELF, "the jobs of a queue go to another database"},
+    {"shadow", cmd_shadow, ON_POSTGRESQL, ACROSS_ITSELF,
+     "copies of a queue's jobs run elsewhere, and are compared"},
     {"serve", cmd_serve, ON_ITS_OWN, ACROSS_ITSELF,
      "the daemon: workers of a configuration file, upkeep, HTTP"},
     {"token", cmd_token, ON_ITS_OWN, ACROSS_ITSELF,

@@ -144,6 +144,17 @@ const struct call_info call_infos[CALL_KINDS] = {
                          " b ->> 'retrying', b ->> 'running', b ->> 'dead', b ->> 'moving',"
                          " b ->> 'moved', b ->> 'merged' from millrace.move_begin($1, $2, $3) b",
                          3, false, false},
+    [CALL_SHADOW_BEGIN] =
+        {"mr_shadow_begin",
+         "select b ->> 'move', b ->> 'origin', b ->> 'mirrored', b ->> 'moving',"
+         " b ->> 'cut' from millrace.shadow_begin($1, $2, $3, $4::double precision::real, $5) b",
+         5, false, false},
+    [CALL_SHADOW_CHECK] = {"mr_shadow_check",
+                           "select c ->> 'checked', c ->> 'arrived', c ->> 'equal',"
+                           " c ->> 'different', c ->> 'out_of_order', c ->> 'extra',"
+                           " c ->> 'waiting', c ->> 'missing'"
+                           " from millrace.shadow_check($1, $2::int) c",
+                           2, false, false},
     [CALL_MOVE_TAKE] =
         {"mr_move_take",
          "select cardinality(t.jobs), t.origin, t.batch, t.jobs, t.args, t.meta, t.state,"

@@ -61,6 +61,8 @@ enum call_kind {
     CALL_PURGE_DEAD,
     CALL_MOVE_TARGET,
     CALL_MOVE_BEGIN,
+    CALL_SHADOW_BEGIN,
+    CALL_SHADOW_CHECK,
     CALL_MOVE_TAKE, // its columns from the second on are parameters of the next
     CALL_MOVE_ARRIVE,
     CALL_MOVE_DONE,

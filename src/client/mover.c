@@ -28,6 +28,7 @@ enum {
 enum { ARRIVE_AGAIN, ARRIVE_MERGED, ARRIVE_SAID };
 enum { BEGIN_MOVE, BEGIN_COUNTS };
 enum { TARGET_PLACE, TARGET_DEPTH };
+enum { SHADOW_MOVE, SHADOW_ORIGIN, SHADOW_MIRRORED, SHADOW_MOVING, SHADOW_CUT };
 enum { NAME_SIZE = 256 };
 
 struct mover {
@@ -37,7 +38,9 @@ struct mover {
     bool begun; // place and move are known
     char place[NAME_SIZE];
     char move[NAME_SIZE];
-    int64_t to_depth; // when it began, or was counted last
+    char origin[NAME_SIZE]; // of a shadow
+    int64_t mirrored, cut;  // of a shadow, when it began or was checked last
+    int64_t to_depth;       // when it began, or was counted last
 };
 
 int mover_new(const struct mover_spec *spec, struct mover **ret, struct mr_error *err)
@@ -188,6 +191,28 @@ static int begin(struct mover *mover, struct mover_counts *ret, struct mr_error 
     return 0;
 }
 
+static int begin_shadow(struct mover *mover, struct mr_error *err)
+{
+    AUTO_CALL call;
+    AUTO_RESULT *rows = NULL;
+
+    call_init(&call, CALL_SHADOW_BEGIN);
+    call_text(&call, mover->spec.queue);
+    call_text(&call, mover->place);
+    call_text(&call, mover->spec.to_queue);
+    call_real(&call, mover->spec.share > 0 ? mover->spec.share : 100);
+    call_text(&call, mover->spec.tenant);
+    int code = ask(mover, &mover->from, &call, &rows, err);
+    if (code == 0) {
+        snprintf(mover->move, sizeof(mover->move), "%s", PQgetvalue(rows, 0, SHADOW_MOVE));
+        snprintf(mover->origin, sizeof(mover->origin), "%s", PQgetvalue(rows, 0, SHADOW_ORIGIN));
+        mover->mirrored = number(rows, SHADOW_MIRRORED);
+        mover->cut = number(rows, SHADOW_CUT);
+        mover->begun = true;
+    }
+    return code;
+}
+
 int mover_count(struct mover *mover, struct mover_counts *ret, struct mr_error *err)
 {
     int code = ask_target(mover, err);
@@ -197,7 +222,14 @@ int mover_count(struct mover *mover, struct mover_counts *ret, struct mr_error *
 
 static int ensure_begun(struct mover *mover, struct mr_error *err)
 {
-    return mover->begun ? 0 : mover_count(mover, &(struct mover_counts){0}, err);
+    if (mover->begun) {
+        return 0;
+    }
+    if (!mover->spec.copy) {
+        return mover_count(mover, &(struct mover_counts){0}, err);
+    }
+    int code = ask_target(mover, err);
+    return code ? code : begin_shadow(mover, err);
 }
 
 // ---- a step ----
@@ -284,6 +316,42 @@ int mover_give_back(struct mover *mover, int64_t *ret, struct mr_error *err)
     int code = ask(mover, &mover->from, &call, &rows, err);
     if (code == 0) {
         *ret = number(rows, 0);
+    }
+    return code;
+}
+
+// ---- a shadow ----
+
+static void read_findings(const PGresult *rows, struct mover_findings *ret)
+{
+    int64_t *const fields[] = {
+        &ret->checked,      &ret->arrived, &ret->equal,   &ret->different,
+        &ret->out_of_order, &ret->extra,   &ret->waiting, &ret->missing,
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        *fields[i] = number(rows, (int)i);
+    }
+}
+
+int mover_check(struct mover *mover, struct mover_findings *ret, struct mr_error *err)
+{
+    AUTO_CALL call;
+    AUTO_RESULT *rows = NULL;
+    int code = ask_target(mover, err);
+
+    // Begun once more, for the counts.
+    if (code || (code = begin_shadow(mover, err))) {
+        return code;
+    }
+    call_init(&call, CALL_SHADOW_CHECK);
+    call_text(&call, mover->origin);
+    call_number(&call, mover->spec.batch);
+    code = ask(mover, &mover->to, &call, &rows, err);
+    if (code == 0) {
+        read_findings(rows, ret);
+        ret->mirrored = mover->mirrored;
+        ret->cut = mover->cut;
     }
     return code;
 }

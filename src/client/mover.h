@@ -24,6 +24,10 @@ struct mover_spec {
     const char *to_queue; // NULL: of the same name
     int batch;            // jobs in a step at most: 1 to MOVER_BATCH_MAX
     bool dead;            // dead letters, too, after all else
+    // A shadow: the jobs stay, copies of them go.
+    bool copy;
+    double share;       // of the tenants, in percent; 0: all
+    const char *tenant; // this one alone; NULL: all
 };
 
 enum { MOVER_BATCH_DEFAULT = 1000, MOVER_BATCH_MAX = 10000 };
@@ -58,6 +62,18 @@ void mover_free(struct mover *mover);
 int mover_step(struct mover *mover, struct mover_step *ret, struct mr_error *err);
 
 int mover_count(struct mover *mover, struct mover_counts *ret, struct mr_error *err);
+
+// What a shadow has found so far.
+struct mover_findings {
+    int64_t mirrored; // copies that have left, as the one database counts
+    int64_t arrived;  // that have come, as the other one does
+    int64_t equal, different, out_of_order, extra, waiting, missing;
+    int64_t cut;     // how often the log was gone before it was read
+    int64_t checked; // in this call
+};
+
+// Of a shadow: gives out copies there, compares and completes them, up to a batch.
+int mover_check(struct mover *mover, struct mover_findings *ret, struct mr_error *err);
 
 // Puts what is on its way back into the queue; *ret is how many. For a database that is lost.
 int mover_give_back(struct mover *mover, int64_t *ret, struct mr_error *err);

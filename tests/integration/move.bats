@@ -4,28 +4,22 @@
 # `millrace move` between two servers: what it says, what it refuses, and that each job arrives once however often the mover is killed.
 # What the SQL functions do by themselves: sql/move.
 load ../lib/server
+load ../lib/there
 
 setup_file()
 {
-    private_server there
-    "$MR_BIN" migrate >/dev/null
-    export THERE=$MR_SERVER
-    THERE_HOST=$PGHOST THERE_PORT=$PGPORT THERE_USER=$PGUSER
-    export THERE_HOST THERE_PORT THERE_USER
-    export PGHOST=$MR_PGHOST PGPORT=$MR_PGPORT PGUSER=$MR_PGUSER
+    there_up
 }
 
 teardown_file()
 {
-    "$MR_ROOT/tools/pgserver" remove "$THERE"
+    there_down
 }
 
 setup()
 {
     fresh_db
-    to_db=to_${BASHPID}_$RANDOM
-    there "create database $to_db template postgres" template1
-    to="host=$THERE_HOST port=$THERE_PORT user=$THERE_USER dbname=$to_db"
+    there_db
     mover=
 }
 
@@ -33,12 +27,6 @@ teardown()
 {
     [ -z "$mover" ] || kill -KILL "$mover" 2>/dev/null || true
     drop_db
-}
-
-# SQL in the other database, or in $2 of that server.
-there()
-{
-    PGHOST=$THERE_HOST PGPORT=$THERE_PORT PGUSER=$THERE_USER psql -X -q -A -t -v ON_ERROR_STOP=1 -d "${2:-$to_db}" -c "$1"
 }
 
 # $1 jobs of many sorts, from number $2 on: packs, rows of their own, all parts, other priorities, tenants, for later.
@@ -129,9 +117,9 @@ more_arrived()
 @test "a mover that is killed twenty times loses nothing and doubles nothing" {
     local i kills=0 before
     for i in $(seq 1 20); do
-        make_jobs 1500 $((i * 1500))
+        make_jobs 400 $((i * 400))
         before=$(arrived)
-        "$MR_BIN" move orders --to "$to" --batch 20 --quiet >/dev/null 2>&1 3>&- &
+        "$MR_BIN" move orders --to "$to" --batch 10 --quiet >/dev/null 2>&1 3>&- &
         mover=$!
         wait_until 60 more_arrived "$before"
         ! kill -KILL "$mover" 2>/dev/null || kills=$((kills + 1))
@@ -140,11 +128,11 @@ more_arrived()
     mover=
     run "$MR_BIN" move orders --to "$to"
     [ "$status" -eq 0 ]
-    [ "$(arrived)" = 30000 ]
+    [ "$(arrived)" = 8000 ]
     [ "$(compare)" = "0 missing, 0 too many" ]
     [ "$(sql "select count(*) from millrace.moving")" = 0 ]
     [ "$kills" -ge 10 ]
-    show "killed $kills times, 30,000 jobs: $(compare_again)"
+    show "killed $kills times, 8,000 jobs: $(compare_again)"
 }
 
 # The same once more, for the figures.
@@ -175,7 +163,7 @@ compare_again()
 }
 
 @test "the other server goes away in the midst and comes back" {
-    make_jobs 3000 1
+    make_jobs 1500 1
     "$MR_BIN" move orders --to "$to" --batch 10 --wait 60s >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
     mover=$!
     wait_until 60 more_arrived 0
@@ -185,6 +173,20 @@ compare_again()
     wait "$mover"
     mover=
     grep -q 'moved .* jobs' "$BATS_TEST_TMPDIR/out"
+    [ "$(compare)" = "0 missing, 0 too many" ]
+}
+
+@test "what comes in while it follows is moved, too, until it is told to stop" {
+    make_jobs 10 1
+    "$MR_BIN" move orders --to "$to" --follow --json >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+    mover=$!
+    wait_until 60 more_arrived 9
+    make_jobs 10 11
+    wait_until 60 more_arrived 19
+    kill -TERM "$mover"
+    wait "$mover"
+    mover=
+    grep -q '"jobs":20,' "$BATS_TEST_TMPDIR/out"
     [ "$(compare)" = "0 missing, 0 too many" ]
 }
 

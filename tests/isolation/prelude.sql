@@ -17,7 +17,8 @@ declare
       millrace.turn_doubt, millrace.line_list, millrace.fair_round, millrace.once_key, millrace.upkeep_round, millrace.cache_0,
       millrace.cache_1, millrace.cache_pass, millrace.spent_hour, millrace.spent_day, millrace.spent_month, millrace.lock_held,
       millrace.bridge, millrace.bridge_span, millrace.blob_object, millrace.blob_doomed, carried,
-      millrace.move, millrace.departure, millrace.moving, millrace.moved, millrace.arrival}';
+      millrace.move, millrace.departure, millrace.moving, millrace.moved, millrace.arrival, millrace.shadow_cursor, millrace.mirror,
+      millrace.mirror_total, millrace.mirror_mismatch}';
   v_used text := (select string_agg(u.leaf::text, ', ')
                     from (select coalesce(i.inhrelid, t)::regclass as leaf
                             from unnest(v_tables) t
