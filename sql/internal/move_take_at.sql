@@ -137,13 +137,14 @@ as $$
          || case when p_trail is null then '{}' else jsonb_build_object('trail', p_trail) end
 $$;
 
--- Whether a job has to stay: it is a member of a batch, or others wait for its end.
+-- Whether a job has to stay: it is a member of a batch, others wait for its end, or a part of its payload is in a blob store, where the other database does not look.
 create or replace function millrace.move_stays(p_id bigint, p_batch bigint)
 returns boolean
 language plpgsql
 as $$
 begin
-  return p_batch is not null or millrace.hint('millrace.depend_hint') > 0 and exists (select from millrace.dependency d where d.needs_id = p_id);
+  return p_batch is not null or millrace.hint('millrace.depend_hint') > 0 and exists (select from millrace.dependency d where d.needs_id = p_id)
+      or exists (select from millrace.blob_object o where o.job_id = p_id);
 end $$;
 
 -- Out of an ordered queue, key by key: the job whose turn it is, at once even if it was to be retried later, and those that stand in line behind it. What is left of a

@@ -41,8 +41,9 @@ struct serve {
     struct crew *crew;
     struct bridges *bridges;
     struct relays *relays;
-    struct maintains *maintain;              // NULL: not a role, or ended
-    struct carrier *carrier;                 // NULL: no upkeep, no blob store, or ended
+    struct maintains *maintain; // NULL: not a role, or ended
+    struct carrier
+        *carriers[DSN_LIST_MAX]; // of each database; NULL: no upkeep, no blob store, or ended
     struct settings *settings[DSN_LIST_MAX]; // of each database; NULL: nothing to apply, or applied
     struct http *http;                       // NULL: not a role, or ended
     struct tally tally;
@@ -167,6 +168,32 @@ static int complete_http(const struct serve_options *options, struct config *con
     return 0;
 }
 
+// What cannot be spread over shards: each such section needs an address of its own then.
+static int check_single(const struct serve_options *options, const struct config *config,
+                        struct mr_error *err)
+{
+    const char *kind = NULL, *name = NULL;
+
+    if (!conn_shards_dsn(config->dsn)) {
+        return 0;
+    }
+    for (size_t i = 0; (options->roles & SERVE_BRIDGE) && !kind && i < config->bridge_count; i++) {
+        kind = config->bridges[i].dsn ? NULL : "bridge";
+        name = config->bridges[i].name;
+    }
+    for (size_t i = 0; (options->roles & SERVE_RELAY) && !kind && i < config->relay_count; i++) {
+        kind = config->relays[i].dsn ? NULL : "relay";
+        name = config->relays[i].name;
+    }
+    if (!kind) {
+        return 0;
+    }
+    mr_error_set(err, MR_ECONFIG, "%s %s works on one database, and dsn names several", kind, name);
+    mr_error_hint(err, "Give the section a dsn of its own, that of one shard; one section for each "
+                       "shard serves all. docs/shards.md says more.");
+    return MR_ECONFIG;
+}
+
 int serve_load(const struct serve_options *options, struct config **ret, struct mr_error *err)
 {
     struct config *config = NULL;
@@ -202,6 +229,9 @@ int serve_load(const struct serve_options *options, struct config **ret, struct 
         config->dsn = options->dsn;
     }
     code = complete_http(options, config, err);
+    if (code == 0) {
+        code = check_single(options, config, err);
+    }
     if (code) {
         config_free(config);
         return code;
@@ -365,7 +395,6 @@ static void complete_carrier(const struct serve *serve, struct carrier_options *
     const struct config_blobs *blobs = &serve->config->blobs;
 
     *ret = (struct carrier_options){
-        .dsn = serve->config->dsn,
         .address = blobs->address ? blobs->address : getenv("MILLRACE_BLOBS"),
         .credentials = {.access_key = blobs->access_key, .secret_key = blobs->secret_key},
         .sweep_ms = blobs->sweep_ms,
@@ -373,8 +402,27 @@ static void complete_carrier(const struct serve *serve, struct carrier_options *
     };
 }
 
+static int start_carriers_of(struct serve *serve, struct carrier_options *options,
+                             struct mr_error *err)
+{
+    const char *several = conn_shards_dsn(serve->config->dsn);
+    struct dsn_list list;
+    int code = dsn_list_parse(several ? several : serve->config->dsn, &list, err);
+
+    if (code) {
+        return code;
+    }
+    for (int i = 0; code == 0 && i < list.count; i++) {
+        options->dsn = list.items[i];
+        code = carrier_new(options, &serve->loop, &serve->carriers[i], err);
+        serve->parts += code == 0;
+    }
+    dsn_list_done(&list);
+    return code;
+}
+
 // Payloads are carried by whoever does upkeep and has a store.
-static int start_carrier(struct serve *serve, struct mr_error *err)
+static int start_carriers(struct serve *serve, struct mr_error *err)
 {
     struct carrier_options options;
 
@@ -382,16 +430,16 @@ static int start_carrier(struct serve *serve, struct mr_error *err)
     if (!(serve->options->roles & SERVE_MAINTAIN) || str_empty(options.address)) {
         return 0;
     }
-    int code = carrier_new(&options, &serve->loop, &serve->carrier, err);
-    serve->parts += code == 0;
-    return code;
+    return start_carriers_of(serve, &options, err);
 }
 
-static void stop_carrier(struct serve *serve)
+static void stop_carriers(struct serve *serve)
 {
-    if (serve->carrier) {
-        carrier_stop(serve->carrier, on_part_ended, serve);
-        serve->carrier = NULL;
+    for (int i = 0; i < DSN_LIST_MAX; i++) {
+        if (serve->carriers[i]) {
+            carrier_stop(serve->carriers[i], on_part_ended, serve);
+            serve->carriers[i] = NULL;
+        }
     }
 }
 
@@ -433,8 +481,12 @@ static void on_breakers(void *arg, void (*each)(void *each_arg, const char *work
     const struct serve *serve = arg;
 
     crew_breakers(serve->crew, each, each_arg);
-    if (serve->carrier) {
-        each(each_arg, "blobs", carrier_breaker_open(serve->carrier));
+    if (serve->carriers[0]) {
+        bool open = false;
+        for (int i = 0; i < DSN_LIST_MAX && serve->carriers[i]; i++) {
+            open = open || carrier_breaker_open(serve->carriers[i]);
+        }
+        each(each_arg, "blobs", open);
     }
 }
 
@@ -583,7 +635,7 @@ static void on_stop(void *arg)
     serve->stopping = true;
     notify_supervisor("STOPPING=1");
     stop_maintain(serve);
-    stop_carrier(serve);
+    stop_carriers(serve);
     stop_http(serve);
     stop_settings(serve);
     int64_t crew_ms = crew_stop(serve->crew);
@@ -639,8 +691,8 @@ static void take_config(struct serve *serve, struct config *config)
         }
     }
     if (!same_store) {
-        stop_carrier(serve);
-        if (start_carrier(serve, &err)) {
+        stop_carriers(serve);
+        if (start_carriers(serve, &err)) {
             log_error("blobs.failed", "payloads cannot be carried", &err);
         }
     }
@@ -735,7 +787,7 @@ static int start(struct serve *serve, struct mr_error *err)
         code = start_maintain(serve, err);
     }
     if (code == 0) {
-        code = start_carrier(serve, err);
+        code = start_carriers(serve, err);
     }
     if (code == 0) {
         code = start_http(serve, err);
