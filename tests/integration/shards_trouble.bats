@@ -259,3 +259,15 @@ ran()
     wait_until 60 is_gone "${started[0]}"
     grep -q 'HTTP serves one database, and dsn names several' serve.log
 }
+
+@test "a bridge or a relay works on one of several shards, and is told which" {
+    cd "$BATS_TEST_TMPDIR"
+    printf 'dsn = {"dbname=a", "dbname=b"}\n%s\n' 'relay r { queue = q redis = "redis://127.0.0.1:1" }' >relay.conf
+    printf 'dsn = {"dbname=a", "dbname=b"}\n%s\n' 'bridge b { redis = "redis://127.0.0.1:1" stream = s sql = f }' >bridge.conf
+    run --separate-stderr -1 "$MR_BIN" serve -c relay.conf --roles relay --check
+    [ "${stderr_lines[0]}" = 'millrace: relay r works on one database, and dsn names several' ]
+    run --separate-stderr -1 "$MR_BIN" serve -c bridge.conf --roles bridge --check
+    [ "${stderr_lines[0]}" = 'millrace: bridge b works on one database, and dsn names several' ]
+    sed -i 's/queue = q/& dsn = "dbname=b"/' relay.conf
+    "$MR_BIN" serve -c relay.conf --roles relay --check
+}
