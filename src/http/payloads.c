@@ -153,7 +153,7 @@ void payloads_code_body(struct exchange *exchange, route_fn *then)
     const struct policy *policy = NULL;
     const char *lease = exchange->variables[0];
     char name[POLICY_LEASE_NAME_SIZE];
-    struct mr_error err;
+    struct mr_error err = {0};
 
     if (parcel_json_asks(body)) {
         policy_lease_name(lease, name);

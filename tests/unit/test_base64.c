@@ -55,9 +55,8 @@ static void any_byte(void **state)
 static void refused(void **state)
 {
     static const char *const rows[] = {
-        "Z",    "Zg",   "Zg=",  "Zg===",  "====", "Zg==Zg==",
-        "Z===", "Zm9!", "Zm 9", "Zm9v\n", "Zm9v,",
-        "Zm-_",
+        "Z",    "Zg",   "Zg=",  "Zg===",  "====",  "Zg==Zg==",
+        "Z===", "Zm9!", "Zm 9", "Zm9v\n", "Zm9v,", "Zm-_",
     };
 
     (void)state;
