@@ -18,7 +18,7 @@
 #   s3_fault JSON...         what it does from now on; without an argument nothing
 #   s3_requests [PATTERN]    how many requests it has seen
 #
-# It does: SigV4 with the clock checked, both styles, list of version 2, delete of many, Content-MD5, checksums of bodies. It does not: lifecycle rules
+# It does: SigV4 with the clock checked, both styles, list of version 2 (100 a page), delete of many, Content-MD5, checksums of bodies. It does not: lifecycle rules
 # (it answers a list of objects), regions. Everything is on 127.0.0.1 and in $MR_SCRATCH.
 
 # Debian's module is for Debian's interpreter, which need not be the first one.

@@ -51,6 +51,7 @@ use = egg:swift#listing_formats
 use = egg:swift#s3api
 storage_domain = localhost
 s3_acl = false
+max_bucket_listing = 100
 multi_delete_concurrency = 8
 [filter:slo]
 use = egg:swift#slo

@@ -95,30 +95,32 @@ static void no_documents(void **state)
     assert_false(s3_xml_read("<a>\0</a>", 8, on_end, NULL));
 }
 
+// An element in another, so many of them.
+static void nest(int depth, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < 2 * depth; i++) {
+        used += (size_t)snprintf(ret + used, size - used, i < depth ? "<a>" : "</a>");
+    }
+}
+
 static void too_deep_and_too_long(void **state)
 {
-    char text[20000] = "";
+    char text[20000];
 
     (void)state;
-    for (int i = 0; i < S3_XML_DEPTH_MAX; i++) {
-        strcat(text, "<a>");
-    }
-    for (int i = 0; i < S3_XML_DEPTH_MAX; i++) {
-        strcat(text, "</a>");
-    }
+    nest(S3_XML_DEPTH_MAX, text, sizeof(text));
     assert_true(read_xml(text));
-    char deeper[sizeof(text) + 16];
-    snprintf(deeper, sizeof(deeper), "<b>%s</b>", text);
-    assert_false(read_xml(deeper));
-    memset(text, 'x', 3 + S3_XML_TEXT_MAX + 1);
-    memcpy(text, "<a>", 3);
-    memcpy(text + 3 + S3_XML_TEXT_MAX, "</a>", 5);
-    assert_true(read_xml(text));
-    memcpy(text + 3 + S3_XML_TEXT_MAX, "x</a>", 6);
+    nest(S3_XML_DEPTH_MAX + 1, text, sizeof(text));
     assert_false(read_xml(text));
-    memset(text, 'n', 400);
-    text[0] = '<';
-    memcpy(text + 400, "/>", 3);
+    snprintf(text, sizeof(text), "<a>%0*d</a>", S3_XML_TEXT_MAX, 0);
+    assert_true(read_xml(text));
+    snprintf(text, sizeof(text), "<a>%0*d</a>", S3_XML_TEXT_MAX + 1, 0);
+    assert_false(read_xml(text));
+    snprintf(text, sizeof(text), "<n%0*d/>", S3_XML_PATH_SIZE - 2, 0);
+    assert_true(read_xml(text));
+    snprintf(text, sizeof(text), "<n%0*d/>", S3_XML_PATH_SIZE - 1, 0);
     assert_false(read_xml(text));
 }
 
@@ -322,13 +324,13 @@ static void a_wrong_clock(void **state)
 static void texts(void **state)
 {
     static const struct s3_head nothing;
-    char body[4000] = "<Error><Code>Odd\n\tOne</Code><Message>";
+    char body[4000];
 
     (void)state;
-    memset(body + strlen(body), 'm', 3000);
-    strcat(body, "</Message></Error>");
+    snprintf(body, sizeof(body), "<Error><Code>Odd\n\tOne</Code><Message>%03000d</Message></Error>",
+             0);
     struct s3_fault fault = judge(400, body, &nothing);
-    assert_memory_equal(fault.text, "the store answered 400 Odd  One: mmm", 36);
+    assert_memory_equal(fault.text, "the store answered 400 Odd  One: 000", 36);
     assert_true(strlen(fault.text) < BLOB_TEXT_SIZE);
     s3_fault_of_curl(CURLE_COULDNT_CONNECT, "", &fault);
     assert_int_equal(fault.result, BLOB_TRANSIENT);

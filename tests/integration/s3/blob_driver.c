@@ -360,7 +360,7 @@ static void run(int argc, char **argv)
 {
     struct blob_store *store = NULL;
     struct mr_error err;
-    pthread_t thread;
+    pthread_t thread = 0;
     int code = blob_open(getenv("MILLRACE_BLOBS"), &credentials, &options, &store, &err);
 
     if (code) {
