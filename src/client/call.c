@@ -89,8 +89,8 @@ const struct call_info call_infos[CALL_KINDS] = {
                            4, false, false},
     [CALL_BRIDGE_FLOOR] = {"mr_bridge_floor", "select millrace.bridge_floor($1, $2, $3, $4)", 4,
                            false, false},
-    [CALL_OFFLOAD_TURN] = {"mr_offload_turn", "select millrace.offload_turn($1, $2::boolean)", 2, false,
-                           false},
+    [CALL_OFFLOAD_TURN] = {"mr_offload_turn", "select millrace.offload_turn($1, $2::boolean)", 2,
+                           false, false},
     [CALL_OFFLOAD_TAKE] = {"mr_offload_take",
                            "select t.no, t.place, t.id, t.part, t.object_name, t.body"
                            " from millrace.offload_take($1::bigint, $2::int, $3::bigint) t",

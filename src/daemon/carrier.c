@@ -40,8 +40,7 @@ static void wait_for(struct carrier *carrier, int64_t ms)
     int64_t until_ms = clock_ms() + ms;
 
     uv_mutex_lock(&carrier->lock);
-    for (int64_t left_ms = ms; !carrier->stopping && left_ms > 0;
-         left_ms = until_ms - clock_ms()) {
+    for (int64_t left_ms = ms; !carrier->stopping && left_ms > 0; left_ms = until_ms - clock_ms()) {
         uv_cond_timedwait(&carrier->wake, &carrier->lock, (uint64_t)left_ms * 1000000);
     }
     uv_mutex_unlock(&carrier->lock);
