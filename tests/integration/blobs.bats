@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # Payloads in a blob store: a real S3 server, a real daemon. Jobs are delayed for hours and called back with run_now, so that no test waits for their time.
+bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/daemon
 load ../lib/s3
@@ -213,6 +214,23 @@ carry_and_sweep()
 {
     printf 'blobs_sweep = "1s"\nblobs_orphans = "%s"\n' "$2" >"$BATS_TEST_TMPDIR/sweep.conf"
     daemon "$1" serve -c "$BATS_TEST_TMPDIR/sweep.conf" --roles maintain
+}
+
+@test "the store of the file, with its keys, and another one after a reload" {
+    s3_bucket second
+    printf 'blobs = "%s"\nblobs_access_key = "millrace:test"\nblobs_secret_key = "%s"\n' "$(s3_address jobs/file)" "\${SECRET}" >"$BATS_TEST_TMPDIR/blobs.conf"
+    secret=$AWS_SECRET_ACCESS_KEY
+    MILLRACE_BLOBS=s3://nowhere AWS_ACCESS_KEY_ID=wrong AWS_SECRET_ACCESS_KEY=wrong SECRET=$secret daemon carrier serve -c "$BATS_TEST_TMPDIR/blobs.conf" --roles maintain
+    put_heavy 1
+    wait_until 60 away 1
+    objects 2
+    sed -i 's#jobs/file#second#' "$BATS_TEST_TMPDIR/blobs.conf"
+    signal carrier HUP
+    wait_until 60 logged carrier 'blobs.start: payloads are carried to s3://second'
+    put_heavy 2 2
+    wait_until 60 away 2
+    [ "$(s3_count second)" = 2 ]
+    run ! grep -F "$secret" "$BATS_TEST_TMPDIR/carrier.log"
 }
 
 @test "orphans are removed, and nothing else" {
