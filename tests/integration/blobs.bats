@@ -7,6 +7,7 @@ load ../lib/server
 load ../lib/daemon
 load ../lib/s3
 load ../lib/blobs
+bucket= # of set_up_blobs
 
 setup_file()
 {

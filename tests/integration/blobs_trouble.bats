@@ -7,6 +7,7 @@ load ../lib/server
 load ../lib/daemon
 load ../lib/s3
 load ../lib/blobs
+bucket= # of set_up_blobs
 
 setup_file()
 {
@@ -27,27 +28,6 @@ teardown()
 {
     end_daemons
     drop_db
-}
-
-@test "a store that is down delays the jobs it has, loses nothing and blocks no other job" {
-    carry
-    put_heavy 5
-    wait_until 60 away 5
-    kill_s3
-    run_all
-    sql "select millrace.enqueue('other', queue => 'q')"
-    wait_until 60 claimed_all 1
-    [ "$(sql "select count(*) from claimed where state is null")" = 1 ]
-    wait_until 90 logged carrier 'blobs.down: the blob store does not serve'
-    put_heavy 6 6
-    [ "$(sql "select count(*) from millrace.delayed where away_due is null and job_ref = 'ref6'")" = 1 ]
-    start_s3_again
-    printf '%s\n' "$s3_pid" >"$BATS_FILE_TMPDIR/s3_pid"
-    wait_until 120 logged carrier 'blobs.up: the blob store answers again'
-    wait_until 120 claimed_all 6
-    [ "$(whole)" = 5 ]
-    [ "$(sql "select count(*) from millrace.dead")" = 0 ]
-    wait_until 90 away 1
 }
 
 @test "of two daemons one carries, and the other takes over" {
@@ -106,4 +86,26 @@ teardown()
     [ "$(sql "select count(distinct id) from claimed")" = 180 ]
     wait_until 120 objects 0
     [ "$(sql "select count(*) from millrace.dead")" = 0 ]
+}
+
+# The last one: who has its tokens is another server afterwards.
+@test "a store that is down delays the jobs it has, loses nothing and blocks no other job" {
+    carry
+    put_heavy 5
+    wait_until 60 away 5
+    kill_s3
+    run_all
+    sql "select millrace.enqueue('other', queue => 'q')"
+    wait_until 60 claimed_all 1
+    [ "$(sql "select count(*) from claimed where state is null")" = 1 ]
+    wait_until 90 logged carrier 'blobs.down: the blob store does not serve'
+    put_heavy 6 6
+    [ "$(sql "select count(*) from millrace.delayed where away_due is null and job_ref = 'ref6'")" = 1 ]
+    start_s3_again
+    printf '%s\n' "$s3_pid" >"$BATS_FILE_TMPDIR/s3_pid"
+    wait_until 120 logged carrier 'blobs.up: the blob store answers again'
+    wait_until 120 claimed_all 6
+    [ "$(whole)" = 5 ]
+    [ "$(sql "select count(*) from millrace.dead")" = 0 ]
+    wait_until 90 away 1
 }
