@@ -30,8 +30,7 @@ void doctor_judge_lifecycle(struct findings *findings, const char *place, int ru
                             double need_days)
 {
     bool cut = rule_days > 0 && rule_days < need_days;
-    struct finding *finding =
-        findings_add(findings, TOPIC, cut ? VERDICT_WARNING : VERDICT_OK);
+    struct finding *finding = findings_add(findings, TOPIC, cut ? VERDICT_WARNING : VERDICT_OK);
 
     if (cut) {
         finding_evidence(finding,
@@ -40,8 +39,9 @@ void doctor_judge_lifecycle(struct findings *findings, const char *place, int ru
     } else {
         finding_evidence(finding, "%s can be used", place);
     }
-    finding_remedy(finding, "Let the bucket's lifecycle rule wait longer than the longest delay and "
-                            "`dead_retention`: a job whose object is gone becomes a dead letter.");
+    finding_remedy(finding,
+                   "Let the bucket's lifecycle rule wait longer than the longest delay and "
+                   "`dead_retention`: a job whose object is gone becomes a dead letter.");
 }
 
 static int ask_need(struct conn *conn, double *ret_days, struct mr_error *err)

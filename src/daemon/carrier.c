@@ -40,8 +40,7 @@ static void wait_for(struct carrier *carrier, int64_t ms)
     int64_t until_ms = clock_ms() + ms;
 
     uv_mutex_lock(&carrier->lock);
-    for (int64_t left_ms = ms; !carrier->stopping && left_ms > 0;
-         left_ms = until_ms - clock_ms()) {
+    for (int64_t left_ms = ms; !carrier->stopping && left_ms > 0; left_ms = until_ms - clock_ms()) {
         uv_cond_timedwait(&carrier->wake, &carrier->lock, (uint64_t)left_ms * 1000000);
     }
     uv_mutex_unlock(&carrier->lock);
@@ -127,6 +126,7 @@ static void store_good(struct carrier *carrier)
 {
     breaker_started(&carrier->breaker, 1);
     if (breaker_good(&carrier->breaker)) {
+        carrier->down = false;
         log_put(LEVEL_INFO, "blobs.up", NULL, 0, "the blob store answers again: %s",
                 blob_place(carrier->store));
     }
@@ -141,7 +141,8 @@ static void store_bad(struct carrier *carrier, const char *text, const char *hin
     };
 
     breaker_started(&carrier->breaker, 1);
-    if (breaker_failed(&carrier->breaker, clock_ms())) {
+    if (breaker_failed(&carrier->breaker, clock_ms()) && !carrier->down) {
+        carrier->down = true;
         log_put(LEVEL_ERROR, "blobs.down", fields, 2,
                 "the blob store does not serve, jobs whose payload it has wait: %s", text);
     }

@@ -38,7 +38,8 @@ struct carrier {
     struct blob_store *store;
     struct conn *conn; // NULL: not connected
     struct breaker breaker;
-    bool mine; // the turn, when it was last asked for
+    bool down;                           // the log says so
+    bool mine;                           // the turn, when it was last asked for
     char home[CARRIER_HOME_SIZE];        // what the names of this database's objects begin with
     char trouble[MR_ERROR_MESSAGE_SIZE]; // as last told; "": none
 
