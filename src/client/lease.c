@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "client/delivery.h"
+
 void entry_list_init(struct entry_list *list)
 {
     list->first = NULL;

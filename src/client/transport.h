@@ -41,8 +41,8 @@ struct transport_ops {
     void (*reset)(struct transport *transport);                // behind its address may be another
 
     // Each says whether an answer will come.
-    bool (*claim)(struct transport *transport, int max_jobs);      // worker_claimed()
-    bool (*beat)(struct transport *transport, struct lease *lease); // worker_beaten()
+    bool (*claim)(struct transport *transport, int max_jobs);        // worker_claimed()
+    bool (*beat)(struct transport *transport, struct lease *lease);  // worker_beaten()
     bool (*write)(struct transport *transport, struct write *write); // worker_written()
     // No answer, but worker_unreported() on a refusal.
     void (*report)(struct transport *transport, const struct held_job *held, double percent,
@@ -72,8 +72,8 @@ void worker_is_refused(struct worker *worker, const struct mr_error *err);
 void worker_notified(struct worker *worker);
 void worker_look(struct worker *worker);
 
-// The answer to a claim. On failure `err` says why; otherwise the batches, if `count` is not 0, come
-// next through worker_take().
+// The answer to a claim. On failure `err` says why; otherwise the batches, if `count` is not 0,
+// come next through worker_take().
 struct claim_answer {
     int count;
     bool limited;    // the queue has a limit of jobs at once

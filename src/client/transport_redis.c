@@ -117,12 +117,13 @@ static void load_end(struct load *load)
         return;
     }
     for (int i = 0; i < load->count; i++) {
-        answer.count += load->parcels[i].stale ? 0 : load->parcels[i].delivery->count;
+        const struct parcel *parcel = &load->parcels[i];
+        answer.count += parcel->delivery && !parcel->stale ? parcel->delivery->count : 0;
     }
     worker_claimed(worker, &answer, NULL);
     for (int i = 0; i < load->count; i++) {
         struct parcel parcel = load->parcels[i];
-        if (!parcel.stale) {
+        if (parcel.delivery && !parcel.stale) {
             load->parcels[i] = (struct parcel){0};
             worker_take(worker, parcel.batch, redis->reclaim_ms, parcel.delivery);
         }
@@ -158,15 +159,17 @@ static void on_begun(void *arg, const redisReply *reply, const struct mr_error *
 static void parcel_begin(struct parcel *parcel)
 {
     struct transport_redis *redis = parcel->load->redis;
+    const struct delivery *delivery = parcel->delivery;
     AUTO_REDIS_ARGS args;
 
     start_args(redis, &args);
-    if (str_equal(redis->epoch, parcel->delivery->epoch) && clock_ms() < redis->known_until_ms) {
+    if (!delivery ||
+        (str_equal(redis->epoch, delivery->epoch) && clock_ms() < redis->known_until_ms)) {
         return;
     }
-    redis_args_text(&args, parcel->delivery->epoch);
-    for (int i = 0; i < parcel->delivery->count; i++) {
-        redis_args_text(&args, parcel->delivery->items[i].entry);
+    redis_args_text(&args, delivery->epoch);
+    for (int i = 0; i < delivery->count; i++) {
+        redis_args_text(&args, delivery->items[i].entry);
     }
     if (redis_pipe_eval(redis->talker, "delivery/begin.lua", &args, ANSWER_MS, on_begun, parcel,
                         NULL) == 0) {
@@ -445,8 +448,8 @@ static void on_beaten(void *arg, const redisReply *reply, const struct mr_error 
         err = &refusal;
     }
     worker_beaten(worker, beat->lease, err);
-    for (int i = 0; !err && reply->type == REDIS_REPLY_ARRAY && i < beat->count &&
-                    i < (int)reply->elements;
+    for (int i = 0;
+         !err && reply->type == REDIS_REPLY_ARRAY && i < beat->count && i < (int)reply->elements;
          i++) {
         take_beat(beat, beat->items[i], reply->element[i]->integer);
     }

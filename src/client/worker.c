@@ -71,7 +71,6 @@ static void wait_for_jobs(struct worker *worker)
 // others leave: it looks at longer and longer intervals, or when the rate allows it again.
 static void wait_for_limit(struct worker *worker, int64_t wait_ms)
 {
-
     if (wait_ms == 0) {
         wait_ms = worker->held_back_ms ? worker->held_back_ms : worker->options.poll_ms;
         worker->held_back_ms = wait_ms * 2;

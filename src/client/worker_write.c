@@ -284,8 +284,8 @@ static bool can_write(const struct lease *lease, int64_t now_ms)
 // All of its jobs completed with nothing to say: can be written with others in one call.
 static bool is_whole(const struct lease *lease)
 {
-    return !lease->alone && !lease->delivery && lease->ready.count == lease->count && lease->one_by_one == 0 &&
-           entry_list_plain(&lease->ready);
+    return !lease->alone && !lease->delivery && lease->ready.count == lease->count &&
+           lease->one_by_one == 0 && entry_list_plain(&lease->ready);
 }
 
 static void write_group(struct worker *worker, struct lease *const *leases, int count)
@@ -432,7 +432,7 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
         outcome_init(outcome);
     } else if (outcome->kind == OUTCOME_ELSEWHERE) {
         worker_count(outcome->failed ? &worker->counts.failed : &worker->counts.completed, 1);
-        lease->alone = true; // "all that are open" is not what this worker knows any more
+        lease->alone = true;   // "all that are open" is not what this worker knows any more
         if (lease->delivery) { // the relay does not know yet
             add_entry(lease, held->job->id, outcome);
         }

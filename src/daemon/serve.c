@@ -59,11 +59,8 @@ static const struct {
     const char *name;
     unsigned role;
 } roles[] = {
-    {"work", SERVE_WORK},
-    {"maintain", SERVE_MAINTAIN},
-    {"http", SERVE_HTTP},
-    {"bridge", SERVE_BRIDGE},
-    {"relay", SERVE_RELAY},
+    {"work", SERVE_WORK},     {"maintain", SERVE_MAINTAIN}, {"http", SERVE_HTTP},
+    {"bridge", SERVE_BRIDGE}, {"relay", SERVE_RELAY},
 };
 
 static int parse_role(const char *name, unsigned *ret, struct mr_error *err)
@@ -271,8 +268,7 @@ static void check_ready(void *arg)
 
     if (serve->ready || serve->stopping || !crew_connected(serve->crew) ||
         !bridges_ready(serve->bridges) || !relays_ready(serve->relays) ||
-        (serve->maintain && !serve->maintained) ||
-        (serve->http && !http_connected(serve->http))) {
+        (serve->maintain && !serve->maintained) || (serve->http && !http_connected(serve->http))) {
         return;
     }
     serve->ready = true;
@@ -507,8 +503,7 @@ static void on_stop(void *arg)
     int64_t bridges_ms = serve->bridges ? bridges_stop(serve->bridges) : 0;
     int64_t relays_ms = serve->relays ? relays_stop(serve->relays) : 0;
     int64_t most_ms = crew_ms > bridges_ms ? crew_ms : bridges_ms;
-    signals_limit(&serve->signals,
-                  (most_ms > relays_ms ? most_ms : relays_ms) + SIGNALS_MARGIN_MS);
+    signals_limit(&serve->signals, (most_ms > relays_ms ? most_ms : relays_ms) + SIGNALS_MARGIN_MS);
     if (relays_ms == 0) {
         on_relays_ended(serve);
     }
