@@ -113,9 +113,9 @@ SCRIPT
 
 @test "a job that runs for longer than its lease and the time to be silent is kept alive, and runs once" {
     redis_new
-    write_handler 'sleep 5'
+    write_handler 'sleep 12'
     enqueue 2 hog
-    start_relay fleet 'lease = "2s" reclaim = "1s"'
+    start_relay fleet 'lease = "6s" reclaim = "6s"'
     start_worker w 'run = "./handler.sh"' 'concurrency = 2'
     wait_until 60 jobs_are hog completed 2
     [ "$(wc -l <ran)" -eq 2 ]
@@ -144,7 +144,7 @@ SCRIPT
     # shellcheck disable=SC2016  # for the handler
     write_handler 'case $MILLRACE_KIND in poison) kill -KILL $PPID ;; esac'
     sql "select millrace.enqueue('poison', queue => 'hog')" >/dev/null
-    start_relay fleet 'reclaim = "1s"'
+    start_relay fleet 'reclaim = "4s"'
     for round in 1 2 3 4; do
         # others end meanwhile: it is not the fleet that is ill
         enqueue 5 hog
@@ -169,19 +169,26 @@ gone_or_dead()
     gone "$1" || dead_are 1
 }
 
-@test "a cancelled job: one that waits is taken back, one that runs is told" {
+@test "a cancelled job that waits in Redis is taken back" {
+    redis_new
+    enqueue 1 hog
+    start_relay fleet 'lease = "3s"'
+    wait_until 60 stream_has 1
+    sql "select millrace.cancel(id) from millrace.jobs where queue = 'hog'" >/dev/null
+    wait_until 60 jobs_are hog cancelled 1
+    wait_until 60 stream_has 0
+}
+
+@test "a cancelled job that runs is told, by way of its worker's heartbeat" {
     redis_new
     write_handler "while [ ! -e $BATS_TEST_TMPDIR/stop ]; do sleep 0.2; done"
     enqueue 1 hog
-    start_relay fleet 'lease = "1500ms" reclaim = "1s"'
-    start_worker w 'run = "./handler.sh"' 'concurrency = 1 batch = 1'
+    start_relay fleet 'lease = "6s" reclaim = "6s"'
+    start_worker w 'run = "./handler.sh"' 'concurrency = 1'
     wait_until 60 ran_are 1
-    enqueue 1 hog
-    wait_until 60 jobs_are hog running 2
     sql "select millrace.cancel(id) from millrace.jobs where queue = 'hog'" >/dev/null
-    wait_until 60 jobs_are hog cancelled 2
+    wait_until 60 jobs_are hog cancelled 1
     wait_until 60 stream_has 0
-    [ "$(wc -l <ran)" -eq 1 ]
     wait_until 30 logged w 'worker.cancelled'
 }
 
@@ -318,4 +325,39 @@ nobody_lives()
     logged two 'finished=[1-9]'
     logged one 'late=0'
     logged two 'late=0'
+}
+
+@test "metrics: what it holds, what is with workers, what became of it; readyz says what is wrong" {
+    redis_new
+    write_handler "while [ ! -e $BATS_TEST_TMPDIR/stop ]; do sleep 0.2; done"
+    token=a-token-of-this-test-alone-and-long-enough
+    printf 'relay fleet { queue = "hog" redis = "%s" warn = 1 }\nhttp { listen = "127.0.0.1:0" token ops { role = "reader" hash = "%s" } }\n' \
+        "$(redis_address)" "$(printf '%s' "$token" | "$MR_BIN" token --hash)" >fleet.conf
+    enqueue 5 hog
+    daemon fleet serve -c fleet.conf --roles relay,http
+    wait_until 30 logged fleet serve.ready
+    port=$(sed -n 's/.*http.listening.*port=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/fleet.log")
+    start_worker w 'run = "./handler.sh"' 'concurrency = 2 batch = 1'
+    wait_until 30 ran_are 2
+    wait_until 30 metric_is 'millrace_relay_in_flight{relay="fleet",queue="hog"} 5'
+    wait_until 30 metric_is 'millrace_relay_pending{relay="fleet",queue="hog"} [2-4]'
+    metric_is 'millrace_relay_stream_length{relay="fleet",queue="hog"} 5'
+    metric_is 'millrace_relay_connected{relay="fleet",queue="hog"} 1'
+    metric_is 'millrace_relay_entries_total{relay="fleet",queue="hog",what="sent"} 5'
+    wait_until 30 logged fleet 'relay.pending'
+    touch stop
+    wait_until 60 metric_is 'millrace_relay_entries_total{relay="fleet",queue="hog",what="finished"} 5'
+    curl -s -H "Authorization: Bearer $token" "http://127.0.0.1:$port/metrics" | promtool check metrics
+    redis_stop
+    wait_until 30 not_ready
+}
+
+metric_is()
+{
+    curl -sf -H "Authorization: Bearer $token" "http://127.0.0.1:$port/metrics" | grep -qx -- "$1"
+}
+
+not_ready()
+{
+    curl -s "http://127.0.0.1:$port/readyz" | grep -q 'relay fleet: '
 }

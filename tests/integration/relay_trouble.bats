@@ -57,7 +57,7 @@ load ../lib/relay
 
 @test "a Redis without memory (OOM): the leases are kept, it is said, and it goes on" {
     redis_new
-    start_relay fleet 'in_flight = 20 lease = "3s"'
+    start_relay fleet 'in_flight = 20 lease = "15s"'
     wait_until 30 logged fleet 'serve.ready'
     redis config set maxmemory 1 >/dev/null
     enqueue 30 hog
@@ -75,7 +75,7 @@ load ../lib/relay
     redis_new
     write_handler 'while [ ! -e go ]; do sleep 0.1; done'
     enqueue 3 hog
-    start_relay fleet 'lease = "3s" reclaim = "2s"'
+    start_relay fleet
     start_worker w 'run = "./handler.sh"' 'concurrency = 3'
     wait_until 30 ran_are 3
     redis config set maxmemory 1 >/dev/null
