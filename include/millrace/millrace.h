@@ -562,8 +562,8 @@ typedef struct mr_worker_options {
     const char *redis;   // take jobs from this Redis, where a relay puts them; NULL: from dsn
 } mr_worker_options;
 
-#define MR_WORKER_OPTIONS_INIT                                              \
-    {                                                                       \
+#define MR_WORKER_OPTIONS_INIT                                                 \
+    {                                                                          \
         sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 

@@ -39,7 +39,8 @@ static int check_usage(struct serve_options *options, const char *roles, int arg
         options->config_path = getenv("MILLRACE_CONFIG");
     }
     int code = serve_parse_roles(roles, &options->roles, err);
-    if (code == 0 && !options->config_path && (options->roles & (SERVE_WORK | SERVE_BRIDGE | SERVE_RELAY))) {
+    if (code == 0 && !options->config_path &&
+        (options->roles & (SERVE_WORK | SERVE_BRIDGE | SERVE_RELAY))) {
         mr_error_set(err, MR_EUSAGE, "no configuration file");
         mr_error_hint(err, "Give one with -c FILE or MILLRACE_CONFIG; upkeep alone needs none: "
                            "--roles maintain.");

@@ -245,14 +245,10 @@ static const struct {
     enum outcome_kind kind;
     bool failed;
 } words[] = {
-    {"completed", OUTCOME_COMPLETED, false},
-    {"failed", OUTCOME_FAILED, false},
-    {"snoozed", OUTCOME_SNOOZED, false},
-    {"requeued", OUTCOME_REQUEUED, false},
-    {"released", OUTCOME_RELEASED, false},
-    {"lost", OUTCOME_LOST, false},
-    {"elsewhere", OUTCOME_ELSEWHERE, false},
-    {"elsewhere_failed", OUTCOME_ELSEWHERE, true},
+    {"completed", OUTCOME_COMPLETED, false}, {"failed", OUTCOME_FAILED, false},
+    {"snoozed", OUTCOME_SNOOZED, false},     {"requeued", OUTCOME_REQUEUED, false},
+    {"released", OUTCOME_RELEASED, false},   {"lost", OUTCOME_LOST, false},
+    {"elsewhere", OUTCOME_ELSEWHERE, false}, {"elsewhere_failed", OUTCOME_ELSEWHERE, true},
 };
 
 const char *delivery_word(const struct outcome *outcome)

@@ -59,8 +59,8 @@ bool delivery_read_origin(const redisReply *entry, struct delivery_origin *ret);
 int delivery_read_jobs(redisReply *const *entries, size_t count, const char *queue,
                        int64_t lease_ms, mr_batch **ret, struct mr_error *err);
 
-// How an outcome is called in Redis; and back, with the members as they came: what is no JSON, and a
-// word that is none, makes a failure that says so.
+// How an outcome is called in Redis; and back, with the members as they came: what is no JSON, and
+// a word that is none, makes a failure that says so.
 const char *delivery_word(const struct outcome *outcome);
 void delivery_read_outcome(const char *word, const char *members, struct outcome *ret);
 

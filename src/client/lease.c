@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "client/batch.h"
+#include "client/delivery.h"
 
 void entry_list_init(struct entry_list *list)
 {

@@ -38,7 +38,6 @@ void entry_free(struct entry *entry);
 
 // What a transport knows of the jobs of a lease beside them; NULL: nothing.
 struct delivery;
-void delivery_free(struct delivery *delivery); // NULL is fine
 
 struct lease {
     mr_batch *batch;

@@ -282,7 +282,7 @@ static void call_finish(struct call *call, const struct lease *lease)
 // All that are open, of one lease or of many.
 static void call_whole(struct call *call, const struct write *write)
 {
-    const char *texts[WRITE_LEASES_MAX];
+    const char *texts[WRITE_LEASES_MAX] = {0};
 
     call_init(call, write->count > 1 ? CALL_COMPLETE_MANY : CALL_COMPLETE);
     for (int i = 0; i < write->count; i++) {

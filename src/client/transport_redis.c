@@ -117,12 +117,14 @@ static void load_end(struct load *load)
         return;
     }
     for (int i = 0; i < load->count; i++) {
-        answer.count += load->consignments[i].stale ? 0 : load->consignments[i].delivery->count;
+        const struct consignment *consignment = &load->consignments[i];
+        answer.count +=
+            consignment->delivery && !consignment->stale ? consignment->delivery->count : 0;
     }
     worker_claimed(worker, &answer, NULL);
     for (int i = 0; i < load->count; i++) {
         struct consignment consignment = load->consignments[i];
-        if (!consignment.stale) {
+        if (consignment.delivery && !consignment.stale) {
             load->consignments[i] = (struct consignment){0};
             worker_take(worker, consignment.batch, redis->reclaim_ms, consignment.delivery);
         }
@@ -158,16 +160,17 @@ static void on_begun(void *arg, const redisReply *reply, const struct mr_error *
 static void consignment_begin(struct consignment *consignment)
 {
     struct transport_redis *redis = consignment->load->redis;
+    const struct delivery *delivery = consignment->delivery;
     AUTO_REDIS_ARGS args;
 
     start_args(redis, &args);
-    if (str_equal(redis->epoch, consignment->delivery->epoch) &&
-        clock_ms() < redis->known_until_ms) {
+    if (!delivery ||
+        (str_equal(redis->epoch, delivery->epoch) && clock_ms() < redis->known_until_ms)) {
         return;
     }
-    redis_args_text(&args, consignment->delivery->epoch);
-    for (int i = 0; i < consignment->delivery->count; i++) {
-        redis_args_text(&args, consignment->delivery->items[i].entry);
+    redis_args_text(&args, delivery->epoch);
+    for (int i = 0; i < delivery->count; i++) {
+        redis_args_text(&args, delivery->items[i].entry);
     }
     if (redis_pipe_eval(redis->talker, "delivery/begin.lua", &args, ANSWER_MS, on_begun,
                         consignment, NULL) == 0) {
@@ -402,7 +405,7 @@ static void redis_ping(struct transport *transport)
     redis_pipe_send(of(transport)->talker, 1, argv, NULL, ANSWER_MS, NULL, NULL, NULL);
 }
 
-// The relay writes outcomes as they come.
+// The relay writes outcomes, as the queue wants them.
 static bool redis_ask_policy(struct transport *transport)
 {
     (void)transport;

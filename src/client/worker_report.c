@@ -184,8 +184,7 @@ void worker_end_report(struct worker *worker, struct held_job *held, int64_t now
     }
     pthread_mutex_lock(&worker->reports_lock);
     // without a connection it would wait, and come when the lease may be another's
-    if (last && is_wanted(worker, report) &&
-        worker->transport->ops->connected(worker->transport)) {
+    if (last && is_wanted(worker, report) && worker->transport->ops->connected(worker->transport)) {
         send_report(worker, report, now_ms);
     }
     *(report->prev ? &report->prev->next : &worker->reports) = report->next;

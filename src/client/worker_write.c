@@ -484,7 +484,7 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
         outcome_init(outcome);
     } else if (outcome->kind == OUTCOME_ELSEWHERE) {
         worker_count(outcome->failed ? &worker->counts.failed : &worker->counts.completed, 1);
-        lease->alone = true; // "all that are open" is not what this worker knows any more
+        lease->alone = true;   // "all that are open" is not what this worker knows any more
         if (lease->delivery) { // the relay does not know yet
             add_entry(lease, held->job->id, outcome);
         }

@@ -17,7 +17,8 @@
 #include "handler/handler.h"
 #include "http/http.h"
 
-// worker NAME { queue, exec | run | http | sql | plugin, dsn, redis, concurrency, batch, batch_wait,
+// worker NAME { queue, exec | run | http | sql | plugin, dsn, redis, concurrency, batch,
+// batch_wait,
 //               lease, poll, timeout, grace, per_batch, pooler, secret, breaker { failures,
 //               open_for } }
 struct config_worker {

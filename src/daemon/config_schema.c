@@ -410,9 +410,9 @@ static cfg_opt_t bridge_keys[] = {
 };
 
 static cfg_opt_t relay_keys[] = {
-    TEXT("queue"),       TEXT("redis"),       NUMBER("batch"), NUMBER("in_flight"),
+    TEXT("queue"),       TEXT("redis"),       NUMBER("batch"),   NUMBER("in_flight"),
     NUMBER("max_bytes"), DURATION("reclaim"), DURATION("lease"), DURATION("poll"),
-    DURATION("grace"),   NUMBER("warn"),      TEXT("dsn"),     FLAG("pooler"),
+    DURATION("grace"),   NUMBER("warn"),      TEXT("dsn"),       FLAG("pooler"),
     CFG_END(),
 };
 

@@ -39,15 +39,15 @@ static bool same_text(const char *a, const char *b)
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b)
 {
     return same_text(a->name, b->name) && same_text(a->queue, b->queue) &&
-           same_text(a->dsn, b->dsn) && same_text(a->redis, b->redis) &&
-           a->pooler == b->pooler && a->kind == b->kind &&
-           same_text(a->target, b->target) && a->concurrency == b->concurrency &&
-           a->batch == b->batch && a->batch_wait_ms == b->batch_wait_ms &&
-           a->lease_ms == b->lease_ms && a->poll_ms == b->poll_ms &&
-           a->timeout_ms == b->timeout_ms && a->grace_ms == b->grace_ms &&
-           a->per_batch == b->per_batch && a->procedure == b->procedure &&
-           a->private_networks == b->private_networks && same_text(a->secret, b->secret) &&
-           a->breaker.failures == b->breaker.failures && a->breaker.open_ms == b->breaker.open_ms;
+           same_text(a->dsn, b->dsn) && same_text(a->redis, b->redis) && a->pooler == b->pooler &&
+           a->kind == b->kind && same_text(a->target, b->target) &&
+           a->concurrency == b->concurrency && a->batch == b->batch &&
+           a->batch_wait_ms == b->batch_wait_ms && a->lease_ms == b->lease_ms &&
+           a->poll_ms == b->poll_ms && a->timeout_ms == b->timeout_ms &&
+           a->grace_ms == b->grace_ms && a->per_batch == b->per_batch &&
+           a->procedure == b->procedure && a->private_networks == b->private_networks &&
+           same_text(a->secret, b->secret) && a->breaker.failures == b->breaker.failures &&
+           a->breaker.open_ms == b->breaker.open_ms;
 }
 
 void config_worker_name(const char *worker, char *name)

@@ -7,7 +7,8 @@
 //
 // 1. The log is the truth. A job whose entry Redis has lost is sent again, under the same lease; an
 //    entry whose lease is void is taken out, and what is said of it has no effect.
-// 2. Each life of a relay has its own epoch, and its own stream of outcomes. Entries carry it: after
+// 2. Each life of a relay has its own epoch, and its own stream of outcomes. Entries carry it:
+// after
 //    a crash nobody begins what the dead one has sent, and what was said to it is written down by
 //    the next one, as long as the leases last.
 // 3. An outcome stays in Redis until the database has it.
@@ -236,8 +237,7 @@ static void on_worker(uv_poll_t *poll, int status, int events)
     }
     worker_advance(relay->worker);
     check_ready(relay);
-    if (relay->stopping && relay->held == 0 && relay->sending == 0 &&
-        worker_done(relay->worker)) {
+    if (relay->stopping && relay->held == 0 && relay->sending == 0 && worker_done(relay->worker)) {
         end(relay);
     }
 }
@@ -393,8 +393,8 @@ static void choose_epoch(struct relay *relay)
         memcpy(bytes, &now_us, sizeof(now_us));
     }
     for (size_t i = 0; i < sizeof(bytes); i++) {
-        used += (size_t)snprintf(relay->epoch + used, sizeof(relay->epoch) - used, "%02x",
-                                 bytes[i]);
+        used +=
+            (size_t)snprintf(relay->epoch + used, sizeof(relay->epoch) - used, "%02x", bytes[i]);
     }
 }
 

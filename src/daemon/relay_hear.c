@@ -37,8 +37,7 @@ static void report(struct relay *relay, struct held_job *held, const char *membe
     buf_printf(&object, "{%s}", members);
     json_t *root = json_loadb(buf_peek(&object), object.len, 0, NULL);
     double percent = json_number_value(json_object_get(root, "percent"));
-    worker_report(relay->worker, held, percent,
-                  json_string_value(json_object_get(root, "note")));
+    worker_report(relay->worker, held, percent, json_string_value(json_object_get(root, "note")));
     json_decref(root);
 }
 

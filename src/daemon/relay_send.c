@@ -10,7 +10,7 @@
 #include "daemon/relay_parts.h"
 
 // XADDs without an answer at once: what a full Redis can refuse in one go.
-#define SENDING_MAX 2000
+#define SENDING_MAX  2000
 #define CANCELLED_MS "86400000"
 
 // ---- parcels ----

@@ -187,7 +187,7 @@ static void leave(struct post *post)
 // ---- all of them ----
 
 int relays_new(uv_loop_t *loop, const struct relays_hooks *hooks, struct relays **ret,
-                struct mr_error *err)
+               struct mr_error *err)
 {
     struct relays *relays = calloc(1, sizeof(*relays));
 
@@ -270,7 +270,7 @@ bool relays_ready(const struct relays *relays)
 }
 
 void relays_each(const struct relays *relays,
-                  void (*each)(void *arg, const struct http_relay *relay), void *arg)
+                 void (*each)(void *arg, const struct http_relay *relay), void *arg)
 {
     struct http_relay figures;
 
@@ -285,8 +285,8 @@ void relays_each(const struct relays *relays,
 void relays_reasons(const struct relays *relays, struct buf *out)
 {
     for (const struct post *post = relays->posts; post; post = post->next) {
-        const char *trouble = post->relay ? relay_trouble(post->relay)
-                                          : "has failed and is started again soon";
+        const char *trouble =
+            post->relay ? relay_trouble(post->relay) : "has failed and is started again soon";
         AUTO_BUF text;
         buf_init(&text, MR_ERROR_MESSAGE_SIZE * 2);
         if (trouble) {

@@ -24,7 +24,7 @@ struct relays_hooks {
 
 // None yet. Fails with MR_ENOMEM.
 int relays_new(uv_loop_t *loop, const struct relays_hooks *hooks, struct relays **ret,
-                struct mr_error *err);
+               struct mr_error *err);
 // None may be left.
 void relays_free(struct relays *relays);
 
@@ -39,7 +39,7 @@ int64_t relays_stop(struct relays *relays);
 // Whether all of them have been connected to both servers.
 bool relays_ready(const struct relays *relays);
 void relays_each(const struct relays *relays,
-                  void (*each)(void *arg, const struct http_relay *relay), void *arg);
+                 void (*each)(void *arg, const struct http_relay *relay), void *arg);
 // Appends, as texts of JSON with commas between, why relays cannot do their work.
 void relays_reasons(const struct relays *relays, struct buf *out);
 

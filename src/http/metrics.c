@@ -335,10 +335,14 @@ static double relay_figure(const struct http_relay *relay, const char *key)
         const char *key;
         int64_t value;
     } figures[] = {
-        {"connected", relay->connected}, {"in_flight", relay->in_flight},
-        {"bytes", relay->bytes},         {"unsent", relay->unsent},
-        {"length", relay->length},       {"pending", relay->pending},
-        {"lag", relay->lag},             {"holds", relay->holds},
+        {"connected", relay->connected},
+        {"in_flight", relay->in_flight},
+        {"bytes", relay->bytes},
+        {"unsent", relay->unsent},
+        {"length", relay->length},
+        {"pending", relay->pending},
+        {"lag", relay->lag},
+        {"holds", relay->holds},
     };
 
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {

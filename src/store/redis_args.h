@@ -34,8 +34,8 @@ void redis_args_bytes(struct redis_args *args, const void *data, size_t size);
 void redis_args_number(struct redis_args *args, int64_t number);
 void redis_args_copy(struct redis_args *args, const char *text);
 
-// As arrays, behind `lead` places that the caller fills; the caller frees both, what they point to is
-// borrowed. Fails with MR_ENOMEM, MR_ELIMIT.
+// As arrays, behind `lead` places that the caller fills; the caller frees both, what they point to
+// is borrowed. Fails with MR_ENOMEM, MR_ELIMIT.
 int redis_args_words(const struct redis_args *args, size_t lead, const char ***ret_argv,
                      size_t **ret_sizes, struct mr_error *err);
 

@@ -246,8 +246,8 @@ static struct request *request_new(int argc, const char *const *argv, const size
 {
     struct request *request = calloc(1, sizeof(*request));
     // hiredis does not write through them
-    int64_t size = request ? redisFormatCommandArgv(&request->text, argc, (const char **)argv, sizes)
-                           : -1;
+    int64_t size =
+        request ? redisFormatCommandArgv(&request->text, argc, (const char **)argv, sizes) : -1;
 
     if (size < 0) {
         free(request);
@@ -352,8 +352,7 @@ static bool write_some(struct redis_pipe *pipe)
 
 // ---- a cluster ----
 
-bool redis_pipe_read_redirect(const char *text, const struct redis_url *from,
-                              struct redis_url *ret)
+bool redis_pipe_read_redirect(const char *text, const struct redis_url *from, struct redis_url *ret)
 {
     struct redis_url url = *from;
     char host[REDIS_TEXT_MAX] = "", rest = 0;

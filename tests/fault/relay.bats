@@ -31,7 +31,7 @@ teardown()
 
 start_relay()
 {
-    printf 'relay fleet { queue = "hog" redis = "%s" in_flight = %d batch = 20 lease = "3s" reclaim = "2s" }\n' "$(redis_address)" "$IN_FLIGHT" >relay.conf
+    printf 'relay fleet { queue = "hog" redis = "%s" in_flight = %d batch = 20 lease = "6s" reclaim = "4s" }\n' "$(redis_address)" "$IN_FLIGHT" >relay.conf
     daemon relay serve -c relay.conf --roles relay
 }
 

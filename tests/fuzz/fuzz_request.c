@@ -52,7 +52,7 @@ static void no_bridges(void *arg, void (*each)(void *each_arg, const struct http
 }
 
 static void no_relays(void *arg, void (*each)(void *each_arg, const struct http_relay *relay),
-                       void *each_arg)
+                      void *each_arg)
 {
     (void)arg;
     (void)each;
@@ -79,8 +79,8 @@ static int listen_here(void)
 static void start(void)
 {
     static struct auth_token token = {.name = "ops", .rights = 15};
-    static const struct http_hooks hooks = {nothing,    no_reasons,    no_breakers,
-                                            no_bridges, no_relays, no_reconnects, NULL};
+    static const struct http_hooks hooks = {nothing,   no_reasons,    no_breakers, no_bridges,
+                                            no_relays, no_reconnects, NULL};
     char hash[AUTH_HASH_SIZE];
     struct mr_error err;
 

@@ -58,7 +58,7 @@ retry mail { max_attempts = 7 }
 schedule digest { cron = "*/5 8-18 * * MON-FRI"  kind = "digest"  args = '{"to": "ada"}' }
 END
     [ "$status" -eq 0 ]
-    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies, 1 schedules, 0 bridges" ]
+    [ "$output" = "$conf: good: 1 workers, 1 queues, 1 retry policies, 1 schedules, 0 bridges, 0 relays" ]
 }
 
 @test "a typo names file, line and the nearest key" {

@@ -114,10 +114,10 @@ static void test_no_job(void **state)
 {
     static const char *const fields[][6] = {
         {"hello", "world", "a", "b", "c", "d"},
-        {"relay", "e", "lease", "l", "kind", "k"},               // no id
-        {"relay", "e", "id", "7", "kind", "k"},                  // no lease
-        {"lease", "l", "id", "7", "kind", "k"},                  // no relay
-        {"relay", "e", "lease", "l", "id", "7"},                 // no kind
+        {"relay", "e", "lease", "l", "kind", "k"},                  // no id
+        {"relay", "e", "id", "7", "kind", "k"},                     // no lease
+        {"lease", "l", "id", "7", "kind", "k"},                     // no relay
+        {"relay", "e", "lease", "l", "id", "7"},                    // no kind
         {"relay", "e", "lease", "l", "id", "99999999999999999999"}, // no number
     };
     struct delivery_origin origin;
@@ -180,8 +180,9 @@ static void test_numbers(void **state)
 static void test_redirects(void **state)
 {
     const struct redis_url from = {.host = "10.0.0.1", .port = 6379, .password = "p"};
-    static const char *const wrong[] = {"MOVED", "MOVED 1", "MOVED x h:1", "MOVED 1 h", "MOVED 1 h:0",
-                                        "MOVED 1 h:65536", "MOVED 1 h:12x"};
+    static const char *const wrong[] = {"MOVED",        "MOVED 1",     "MOVED x h:1",
+                                        "MOVED 1 h",    "MOVED 1 h:0", "MOVED 1 h:65536",
+                                        "MOVED 1 h:12x"};
     struct redis_url url;
 
     (void)state;
@@ -201,8 +202,8 @@ static void test_redirects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_job),      cmocka_unit_test(test_no_job),
-        cmocka_unit_test(test_outcomes), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_job),       cmocka_unit_test(test_no_job),
+        cmocka_unit_test(test_outcomes),  cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_redirects),
     };
 

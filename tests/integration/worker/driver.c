@@ -418,7 +418,8 @@ static void limited(struct trial *trial)
     CHECK(strcmp(ask(trial, "select running from millrace.stats('limited')"), "4") == 0);
     trial->worker->options.slots = 4; // others have what is left
     TURN_UNTIL(trial, trial->worker->held_back);
-    CHECK(trial->held_count == 2 && trial->worker->transport->ops->can_claim(trial->worker->transport));
+    CHECK(trial->held_count == 2 &&
+          trial->worker->transport->ops->can_claim(trial->worker->transport));
     ask(trial, "select millrace.set_queue('limited', '{\"concurrency\": null}')");
     TURN_UNTIL(trial, trial->held_count == 10 && !trial->worker->limited);
 }
