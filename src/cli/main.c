@@ -30,28 +30,34 @@ static const struct command {
     enum across across; // where the address is a list
     const char *help;
 } commands[] = {
-    {"up", cmd_up, ON_ITS_OWN, ACROSS_ITSELF, "a private PostgreSQL, the schema and the daemon, all in one"},
+    {"up", cmd_up, ON_ITS_OWN, ACROSS_ITSELF,
+     "a private PostgreSQL, the schema and the daemon, all in one"},
     {"migrate", cmd_migrate, ON_ITS_OWN, ACROSS_EACH, "install or upgrade the schema"},
-    {"enqueue", cmd_enqueue, ON_EITHER, ACROSS_ITSELF, "enqueue a job, or one for each line of a file"},
+    {"enqueue", cmd_enqueue, ON_EITHER, ACROSS_ITSELF,
+     "enqueue a job, or one for each line of a file"},
     {"status", cmd_status, ON_EITHER, ACROSS_EACH, "the queues in figures, and what is wrong"},
     {"top", cmd_top, ON_POSTGRESQL, ACROSS_ITSELF, "the queues, live"},
     {"job", cmd_job, ON_POSTGRESQL, ACROSS_JOB, "the story of a job"},
     {"wait", cmd_wait, ON_POSTGRESQL, ACROSS_JOB, "until a job has ended, and what came of it"},
     {"pause", cmd_pause, ON_POSTGRESQL, ACROSS_EACH, "a queue hands out no more jobs"},
     {"resume", cmd_resume, ON_POSTGRESQL, ACROSS_EACH, "a queue hands out jobs again"},
-    {"cancel", cmd_cancel, ON_POSTGRESQL, ACROSS_JOB, "a job that waits ends, one that runs is told to"},
+    {"cancel", cmd_cancel, ON_POSTGRESQL, ACROSS_JOB,
+     "a job that waits ends, one that runs is told to"},
     {"dead", cmd_dead, ON_EITHER, ACROSS_DEAD, "dead letters: list, show, replay, purge"},
     {"queue", cmd_queue, ON_POSTGRESQL, ACROSS_EACH, "queues and their settings: list, show, set"},
     {"shard", cmd_shard, ON_POSTGRESQL, ACROSS_ITSELF,
      "databases behind one client: add, list, drain, resume, remove"},
     {"retry", cmd_retry, ON_POSTGRESQL, ACROSS_EACH, "attempts and backoff of a kind: set, list"},
-    {"cron", cmd_cron, ON_POSTGRESQL, ACROSS_FIRST, "schedules: list, set, remove, next, enable, disable, run"},
+    {"cron", cmd_cron, ON_POSTGRESQL, ACROSS_FIRST,
+     "schedules: list, set, remove, next, enable, disable, run"},
     {"cache", cmd_cache, ON_EITHER, ACROSS_FIRST, "the cache: get, set, delete, stats"},
     {"lock", cmd_lock, ON_EITHER, ACROSS_FIRST, "a command under a lock"},
     {"capture", cmd_capture, ON_POSTGRESQL, ACROSS_ITSELF,
      "tables whose changes become jobs: add, remove, list, enable, disable"},
-    {"serve", cmd_serve, ON_ITS_OWN, ACROSS_ITSELF, "the daemon: workers of a configuration file, upkeep, HTTP"},
-    {"token", cmd_token, ON_ITS_OWN, ACROSS_ITSELF, "a token of the HTTP API, and its hash for the configuration"},
+    {"serve", cmd_serve, ON_ITS_OWN, ACROSS_ITSELF,
+     "the daemon: workers of a configuration file, upkeep, HTTP"},
+    {"token", cmd_token, ON_ITS_OWN, ACROSS_ITSELF,
+     "a token of the HTTP API, and its hash for the configuration"},
     {"work", cmd_work, ON_POSTGRESQL, ACROSS_ITSELF, "a worker from the command line"},
     {"doctor", cmd_doctor, ON_POSTGRESQL, ACROSS_EACH,
      "what is wrong with the server or the schema, and the remedy"},
@@ -108,8 +114,8 @@ static int unknown_command(const char *typed)
     return command_fail(&err);
 }
 
-// The values of --dsn as one, NULL where it is not given. What follows `--` belongs to another program.
-// *list lives as long as what is returned.
+// The values of --dsn as one, NULL where it is not given. What follows `--` belongs to another
+// program. *list lives as long as what is returned.
 static const char *find_dsn(int argc, char **argv, struct buf *list)
 {
     for (int i = 2; i < argc && !str_equal(argv[i], "--"); i++) {

@@ -38,9 +38,9 @@ struct serve {
     struct config *config;
     struct crew *crew;
     struct bridges *bridges;
-    struct maintains *maintain; // NULL: not a role, or ended
+    struct maintains *maintain;              // NULL: not a role, or ended
     struct settings *settings[DSN_LIST_MAX]; // of each database; NULL: nothing to apply, or applied
-    struct http *http;         // NULL: not a role, or ended
+    struct http *http;                       // NULL: not a role, or ended
     struct tally tally;
     bool crew_ended;
     bool bridges_ended;
@@ -387,8 +387,9 @@ static void complete_options(const struct serve *serve, struct http_options *ret
 static int refuse_shards(struct mr_error *err)
 {
     mr_error_set(err, MR_ECONFIG, "HTTP serves one database, and dsn names several");
-    mr_error_hint(err, "Run a daemon with the role http for each shard, with its own dsn and address, or "
-                       "leave the section http out. docs/shards.md says more.");
+    mr_error_hint(
+        err, "Run a daemon with the role http for each shard, with its own dsn and address, or "
+             "leave the section http out. docs/shards.md says more.");
     return MR_ECONFIG;
 }
 
