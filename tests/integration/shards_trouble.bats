@@ -3,7 +3,7 @@
 #
 # Shards in trouble, each on a server of its own: down at the start, killed in the middle, read-only, slow; and the daemon beside it.
 
-# shellcheck disable=SC2154 # output, status, servers and addresses are set elsewhere
+# shellcheck disable=SC2030,SC2031,SC2154 # bats runs a test in a subshell; output, status, servers and addresses are set elsewhere
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/shards
@@ -133,13 +133,13 @@ tenant_of()
     run ! grep '^refused' produce.out
     all_in()
     {
-        grep '^done' consume.out | cut -d' ' -f2 | sort -u >done
-        [ -z "$(comm -23 in done)" ] && is_empty
+        grep '^done' consume.out | cut -d' ' -f2 | sort -u >finished
+        [ -z "$(comm -23 in finished)" ] && is_empty
     }
     wait_until 60 all_in
     # nothing that was not enqueued, or may have been
-    [ -z "$(comm -13 <(sort -u in unclear) done)" ]
-    show "$(wc -l <in) jobs enqueued, $(wc -l <unclear) unclear, $(wc -l <done) done, $(grep -c '^done' consume.out) deliveries"
+    [ -z "$(comm -13 <(sort -u in unclear) finished)" ]
+    show "$(wc -l <in) jobs enqueued, $(wc -l <unclear) unclear, $(wc -l <finished) done, $(grep -c '^done' consume.out) deliveries"
 }
 
 # Makes shard 1 read-only, or not.
