@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Commands that know one database, on several shards: each runs on all of them, on the one of its job, or
-// on the one with the lowest number.
+// Commands that know one database, on several shards: each runs on all of them, on the one of its
+// job, or on the one with the lowest number.
 
 #ifndef MILLRACE_CLI_ACROSS_H
 #define MILLRACE_CLI_ACROSS_H
@@ -16,8 +16,8 @@ enum across {
     ACROSS_FIRST,  // on the one with the lowest number
 };
 
-// Runs a command, argv[0] its name, on the shards of `dsn`, a list. Returns the exit status: the largest of
-// all. With --json an array: {"shard", "status", "result"} for each.
+// Runs a command, argv[0] its name, on the shards of `dsn`, a list. Returns the exit status: the
+// largest of all. With --json an array: {"shard", "status", "result"} for each.
 int across_run(enum across across, command_fn *run, const char *dsn, int argc, char **argv);
 
 #endif

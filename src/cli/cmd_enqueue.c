@@ -223,8 +223,9 @@ static int code_args(struct conn *conn, struct enqueue *enqueue, struct parcel *
 static int refuse_file(struct mr_error *err)
 {
     mr_error_set(err, MR_EUSAGE, "--file needs one database; the address names several");
-    mr_error_hint(err, "Give --dsn of one shard and a file for each, or use mr_enqueue_jobs(), which "
-                       "spreads them.");
+    mr_error_hint(err,
+                  "Give --dsn of one shard and a file for each, or use mr_enqueue_jobs(), which "
+                  "spreads them.");
     return MR_EUSAGE;
 }
 

@@ -2,8 +2,8 @@
 //
 // `millrace shard add|list|drain|resume|remove`: the databases of a set.
 //
-// What belongs to the set (its id, the numbers in it) is in every database of it, so a change is made in
-// all of them: `add` again finishes one that was interrupted.
+// What belongs to the set (its id, the numbers in it) is in every database of it, so a change is
+// made in all of them: `add` again finishes one that was interrupted.
 
 #include <poll.h>
 #include <stdio.h>
@@ -29,7 +29,11 @@ static const struct command_form add_form = {
     "millrace-shard(1)",
 };
 static const struct command_form list_form = {
-    "shard list", "", 0, 0, "Lists the shards, how they do, and how many jobs are left in each.",
+    "shard list",
+    "",
+    0,
+    0,
+    "Lists the shards, how they do, and how many jobs are left in each.",
     "millrace-shard(1)",
 };
 static const struct command_form drain_form = {
@@ -41,11 +45,7 @@ static const struct command_form drain_form = {
     "millrace-shard(1)",
 };
 static const struct command_form resume_form = {
-    "shard resume",
-    "NUMBER",
-    1,
-    1,
-    "The shard gets new jobs again, or has joined for good.",
+    "shard resume",      "NUMBER", 1, 1, "The shard gets new jobs again, or has joined for good.",
     "millrace-shard(1)",
 };
 static const struct command_form remove_form = {
@@ -79,7 +79,8 @@ static int change(struct conn *conn, const char *status, uint32_t members, struc
     char numbers[NUMBERS_SIZE];
     const char *values[] = {status, members ? numbers_text(members, numbers) : NULL};
 
-    return command_query(conn, "select millrace.shard_change($1, $2::int[])", 2, values, &rows, err);
+    return command_query(conn, "select millrace.shard_change($1, $2::int[])", 2, values, &rows,
+                         err);
 }
 
 // Every database has to know.
@@ -107,10 +108,11 @@ static int check_whole(const struct shard_conns *conns, struct mr_error *err)
 
     for (int i = 0; i < SHARD_NUMBERS; i++) {
         if ((members >> i & 1) && shard_set_find(&conns->set, i) < 0) {
-            mr_error_set(err, MR_ECONNECT, "shard %d of the set is not among the addresses, or down",
-                         i);
-            mr_error_hint(err, "Give the addresses of all shards, and have them running: a change of "
-                               "the set is written to each.");
+            mr_error_set(err, MR_ECONNECT,
+                         "shard %d of the set is not among the addresses, or down", i);
+            mr_error_hint(err,
+                          "Give the addresses of all shards, and have them running: a change of "
+                          "the set is written to each.");
             return MR_ECONNECT;
         }
     }
@@ -145,8 +147,8 @@ static const char *set_id_of(const struct shard_conns *conns)
 static int make_set_id(struct conn *conn, char *ret, size_t size, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
-    int code = command_query(conn, "select gen_random_uuid() from millrace.shard()", 0, NULL, &rows,
-                             err);
+    int code =
+        command_query(conn, "select gen_random_uuid() from millrace.shard()", 0, NULL, &rows, err);
 
     if (code == 0) {
         snprintf(ret, size, "%s", PQgetvalue(rows, 0, 0));
@@ -158,8 +160,8 @@ static int make_set_id(struct conn *conn, char *ret, size_t size, struct mr_erro
 static int take_lock(struct conn *conn, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
-    int code = command_query(conn, "select millrace.try_lock('millrace shard add')", 0, NULL, &rows,
-                             err);
+    int code =
+        command_query(conn, "select millrace.try_lock('millrace shard add')", 0, NULL, &rows, err);
 
     if (code == 0 && PQgetvalue(rows, 0, 0)[0] != 't') {
         mr_error_set(err, MR_ELOCK, "another `millrace shard add` is under way");
@@ -177,8 +179,9 @@ static int join(struct conn *conn, const char *set_id, int number, uint32_t memb
     const char *values[] = {set_id, text, numbers_text(members, numbers), joining ? "t" : "f"};
 
     snprintf(text, sizeof(text), "%d", number);
-    return command_query(conn, "select millrace.shard_join($1::uuid, $2::int, $3::int[], $4::boolean)",
-                         4, values, &rows, err);
+    return command_query(conn,
+                         "select millrace.shard_join($1::uuid, $2::int, $3::int[], $4::boolean)", 4,
+                         values, &rows, err);
 }
 
 static int lowest_free(uint32_t members, int *ret, struct mr_error *err)
@@ -341,7 +344,7 @@ static struct line line_of(const struct shard_conns *conns, int at)
 static int print_lines(const struct line *lines, int count, struct mr_error *err)
 {
     static const struct table_column columns[] = {
-        {"SHARD", true, 0}, {"STATUS", false, 0}, {"JOBS", true, 0},
+        {"SHARD", true, 0},   {"STATUS", false, 0},    {"JOBS", true, 0},
         {"WRITES", false, 0}, {"DATABASE", false, 80}, {NULL, false, 0},
     };
     AUTO_TABLE table;
@@ -368,8 +371,8 @@ static int print_json_lines(const struct line *lines, int count, struct mr_error
     buf_init(&out, LIST_MAX);
     for (int i = 0; i < count; i++) {
         bool known = lines[i].number[0] != '-';
-        buf_printf(&out, "%s{\"address\":%d,\"shard\":%s,\"status\":", i ? "," : "{\"shards\":[", i + 1,
-                   known ? lines[i].number : "null");
+        buf_printf(&out, "%s{\"address\":%d,\"shard\":%s,\"status\":", i ? "," : "{\"shards\":[",
+                   i + 1, known ? lines[i].number : "null");
         json_add_string(&out, lines[i].status);
         buf_puts(&out, ",\"jobs\":");
         buf_printf(&out, lines[i].jobs < 0 ? "null" : "%lld", (long long)lines[i].jobs);
@@ -458,12 +461,13 @@ static int check_last(const struct act *act, struct mr_error *err)
     const struct shard_set *set = &act->conns.set;
 
     for (int i = 0; i < set->count; i++) {
-        if (i != act->at && set->entries[i].known && set->entries[i].info.status != SHARD_DRAINING &&
-            !set->entries[i].info.read_only) {
+        if (i != act->at && set->entries[i].known &&
+            set->entries[i].info.status != SHARD_DRAINING && !set->entries[i].info.read_only) {
             return 0;
         }
     }
-    mr_error_set(err, MR_EUSAGE, "no other shard takes jobs: shard %d cannot be drained", act->number);
+    mr_error_set(err, MR_EUSAGE, "no other shard takes jobs: shard %d cannot be drained",
+                 act->number);
     mr_error_hint(err, "Give the addresses of the whole set; add a shard, or resume one, before.");
     return MR_EUSAGE;
 }
@@ -471,8 +475,8 @@ static int check_last(const struct act *act, struct mr_error *err)
 static int count_schedules(struct conn *conn, int64_t *ret, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
-    int code = command_query(conn, "select count(*) from millrace.schedules s where s.active", 0, NULL,
-                             &rows, err);
+    int code = command_query(conn, "select count(*) from millrace.schedules s where s.active", 0,
+                             NULL, &rows, err);
 
     if (code == 0) {
         str_parse_int(PQgetvalue(rows, 0, 0), 0, INT64_MAX, ret);
@@ -507,18 +511,19 @@ static int drain(struct act *act, struct mr_error *err)
         return jobs < 0 ? (int)jobs : code;
     }
     if (act->shared.json) {
-        printf("{\"shard\":%d,\"status\":\"draining\",\"jobs\":%lld,\"schedules\":%lld}\n", act->number,
-               (long long)jobs, (long long)schedules);
+        printf("{\"shard\":%d,\"status\":\"draining\",\"jobs\":%lld,\"schedules\":%lld}\n",
+               act->number, (long long)jobs, (long long)schedules);
     } else if (jobs == 0) {
         printf("shard %d is empty\n", act->number);
     } else {
         printf("shard %d is draining: %lld jobs left\n", act->number, (long long)jobs);
     }
     if (schedules > 0) {
-        fprintf(stderr,
-                "warning: shard %d has %lld schedules, which go on making jobs there: remove them, and "
-                "set them on another\n",
-                act->number, (long long)schedules);
+        fprintf(
+            stderr,
+            "warning: shard %d has %lld schedules, which go on making jobs there: remove them, and "
+            "set them on another\n",
+            act->number, (long long)schedules);
     }
     if (act->wait && jobs > 0) {
         mr_error_set(err, MR_ETIMEOUT, "shard %d is not empty yet", act->number);
@@ -553,8 +558,8 @@ static int check_empty(const struct act *act, struct mr_error *err)
         return (int)jobs;
     }
     if (act->conns.set.entries[act->at].info.status != SHARD_DRAINING || jobs > 0) {
-        mr_error_set(err, MR_EUSAGE, "shard %d is not drained: %lld jobs have not ended", act->number,
-                     (long long)jobs);
+        mr_error_set(err, MR_EUSAGE, "shard %d is not drained: %lld jobs have not ended",
+                     act->number, (long long)jobs);
         mr_error_hint(err, "`millrace shard drain %d --wait` empties it.", act->number);
         return MR_EUSAGE;
     }
@@ -581,7 +586,8 @@ static int run_act(const struct command_form *form, act_fn *run, bool waits, int
     const struct option_row rows[] = {
         COMMAND_SHARED_ROWS(&act.shared),
         {waits ? "wait" : NULL, OPTION_FLAG, &act.wait, NULL, "until it is empty"},
-        {"timeout", OPTION_SPAN, &act.timeout_ms, "TIME", "with --wait: at most this long (for ever)"},
+        {"timeout", OPTION_SPAN, &act.timeout_ms, "TIME",
+         "with --wait: at most this long (for ever)"},
         {0},
     };
     struct mr_error err;

@@ -40,11 +40,11 @@ struct command_shared {
 };
 
 // The rows of an option table that fill it.
-#define COMMAND_SHARED_ROWS(shared)                                                 \
+#define COMMAND_SHARED_ROWS(shared)                                              \
     {"dsn", OPTION_DSN, &(shared)->dsn, "DSN", "the database; see millrace(1)"}, \
-        {"json", OPTION_FLAG, &(shared)->json, NULL, "print JSON"},                 \
-    {                                                                               \
-        "help", OPTION_FLAG, &(shared)->help, NULL, "show this"                     \
+        {"json", OPTION_FLAG, &(shared)->json, NULL, "print JSON"},              \
+    {                                                                            \
+        "help", OPTION_FLAG, &(shared)->help, NULL, "show this"                  \
     }
 
 // What a command is: its name without `millrace`, its arguments and how many it takes.

@@ -16,14 +16,15 @@
 
 struct shard_conns {
     struct dsn_list list;
-    struct shard_set set; // those that answered and are enrolled
+    struct shard_set set;             // those that answered and are enrolled
     struct conn *conns[DSN_LIST_MAX]; // NULL: it cannot be reached
-    struct mr_error errs[DSN_LIST_MAX]; // why it cannot be reached, or says nothing of a shard; code 0: fine
+    struct mr_error
+        errs[DSN_LIST_MAX]; // why it cannot be reached, or says nothing of a shard; code 0: fine
 };
 
-// A dsn that names one database is a list of one. Those that cannot be reached are for the caller to
-// tell. Fails with MR_EUSAGE, and MR_ECONFIG where two are the same shard or of different sets. *ret is
-// ended with shard_conns_done().
+// A dsn that names one database is a list of one. Those that cannot be reached are for the caller
+// to tell. Fails with MR_EUSAGE, and MR_ECONFIG where two are the same shard or of different sets.
+// *ret is ended with shard_conns_done().
 int shard_conns_open(const char *dsn, struct shard_conns *ret, struct mr_error *err);
 void shard_conns_done(struct shard_conns *conns);
 

@@ -154,8 +154,9 @@ int conn_choose_dsn(const char *dsn, const char **ret, struct mr_error *err)
     }
     if (dsn_is_list(chosen)) {
         mr_error_set(err, MR_EUSAGE, "this needs one database; %s names several", source);
-        mr_error_hint(err, "Give the address of one shard with --dsn. docs/shards.md lists what works "
-                           "across shards.");
+        mr_error_hint(err,
+                      "Give the address of one shard with --dsn. docs/shards.md lists what works "
+                      "across shards.");
         return MR_EUSAGE;
     }
 

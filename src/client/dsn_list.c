@@ -51,8 +51,9 @@ bool dsn_is_list(const char *dsn)
 static int wrong(struct mr_error *err, const char *what)
 {
     mr_error_set(err, MR_EUSAGE, "cannot connect: %s", what);
-    mr_error_hint(err, "Write the addresses of the shards with \" ; \" between them, at most %d; see "
-                       "docs/shards.md.",
+    mr_error_hint(err,
+                  "Write the addresses of the shards with \" ; \" between them, at most %d; see "
+                  "docs/shards.md.",
                   DSN_LIST_MAX);
     return MR_EUSAGE;
 }
@@ -82,8 +83,9 @@ static int add_item(struct dsn_list *list, const char *from, size_t len, struct 
             return wrong(err, "the list has an address twice");
         }
     }
-    return redis_url_is(item) ? wrong(err, "the list has an address of Redis; shards are PostgreSQL")
-                              : 0;
+    return redis_url_is(item)
+               ? wrong(err, "the list has an address of Redis; shards are PostgreSQL")
+               : 0;
 }
 
 static int parse(const char *dsn, struct dsn_list *list, struct mr_error *err)

@@ -59,7 +59,7 @@ struct mr_conn {
     struct reply_list answered; // for mr_reply_next()
     bool timer_set, closing;
     struct policies policies;
-    int connects; // so many times
+    int connects;        // so many times
     struct mr_error why; // there is no connection; code 0: not known, or there is one
 };
 
@@ -551,8 +551,8 @@ static void down_error(const mr_conn *conn, mr_error *err)
 
 bool mr__conn_up(mr_conn *conn, mr_error *err)
 {
-    for (int i = 0; i < IDLE_ROUNDS_MAX && wire_pending(conn->wire) == 0 &&
-                    (i == 0 || is_readable(conn));
+    for (int i = 0;
+         i < IDLE_ROUNDS_MAX && wire_pending(conn->wire) == 0 && (i == 0 || is_readable(conn));
          i++) {
         advance(conn);
     }

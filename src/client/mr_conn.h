@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The library's connection: a wire, a connection of the caller's, a link to Redis, or several wires to
-// shards.
+// The library's connection: a wire, a connection of the caller's, a link to Redis, or several wires
+// to shards.
 //
 // On a wire every request has a deadline, whoever waits for it: at that time it is taken back if
 // it was not sent yet, so that it will never happen, else the connection is given up.
@@ -47,7 +47,8 @@ int64_t mr__conn_full_wait_ms(const mr_conn *conn);
 // A connection that is made while others are waited for: nothing has happened yet. Options are
 // complete. Fails with MR_EUSAGE, MR_ENOMEM, MR_EIO.
 int mr__conn_new(const mr_conn_options *options, mr_conn **ret, mr_error *err);
-// Does what can be done without waiting. Whether it is connected; else *err, where given, says why not.
+// Does what can be done without waiting. Whether it is connected; else *err, where given, says why
+// not.
 bool mr__conn_up(mr_conn *conn, mr_error *err);
 // The same after waiting for it.
 bool mr__conn_wait_up(mr_conn *conn, int64_t deadline_ms, mr_error *err);

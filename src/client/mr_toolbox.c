@@ -43,7 +43,8 @@ static int check_ms(int64_t ms, const char *what, mr_error *err)
     return 0;
 }
 
-// The backend, or NULL and the error. Of several shards one has the toolbox: *conn is that one then.
+// The backend, or NULL and the error. Of several shards one has the toolbox: *conn is that one
+// then.
 static const struct toolbox_ops *backend(mr_conn **conn, mr_error *err)
 {
     if (!*conn) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The library's worker: the worker of worker.h, one for each shard, driven by poll() on the thread of
-// mr_worker_run(), and threads that run the handler.
+// The library's worker: the worker of worker.h, one for each shard, driven by poll() on the thread
+// of mr_worker_run(), and threads that run the handler.
 //
 // 1. The worker and its jobs are touched by the running thread only. Other threads see the
 //    atomic members, the worker's counters and its wake-up.
@@ -10,7 +10,8 @@
 // 3. One job is held for each thread, and ahead of them what they can work off in AHEAD_US, at most
 //    three batches: two claims are under way while the last one is worked off, and slow jobs are
 //    left to others.
-// 4. Shards share the threads: what one of them holds, or has asked for just now, is no room for the
+// 4. Shards share the threads: what one of them holds, or has asked for just now, is no room for
+// the
 //    others, and an idle one holds none.
 
 #include <errno.h>
@@ -283,15 +284,15 @@ static void wait_for_events(const mr_worker *worker)
     int64_t left_ms = worker->options.health_ms / 2;
 
     for (int i = 0; i < worker->count; i++) {
-        poll_fds[i] =
-            (struct pollfd){.fd = worker_fd(worker->members[i].worker), .events = POLLIN};
+        poll_fds[i] = (struct pollfd){.fd = worker_fd(worker->members[i].worker), .events = POLLIN};
     }
     poll_fds[worker->count] = (struct pollfd){.fd = pool_fd(worker->pool), .events = POLLIN};
     poll(poll_fds, (nfds_t)worker->count + 1,
          left_ms < ROUND_MAX_MS ? (int)left_ms + 1 : ROUND_MAX_MS);
 }
 
-// An answer that leaves room to others comes to light in the first round; they take it in the second.
+// An answer that leaves room to others comes to light in the first round; they take it in the
+// second.
 static void advance_all(const mr_worker *worker)
 {
     for (int round = 0; round < (worker->count > 1 ? 2 : 1); round++) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// The calls about jobs on several shards: each is made by queue_pg on the connection of one of them,
-// which the id or the lease names. See queue_ops.h; how jobs are spread is in shards_enqueue.c.
+// The calls about jobs on several shards: each is made by queue_pg on the connection of one of
+// them, which the id or the lease names. See queue_ops.h; how jobs are spread is in
+// shards_enqueue.c.
 //
 // 1. A claim takes the shards in turn and passes over those that are down, slow or read-only: the
 //    others' jobs go on. What a person has to see to is told when no other has jobs.
@@ -85,8 +86,9 @@ static int lost(const char *lease, const char *why, mr_error *err)
     mr_error_set(err, MR_ELEASE, "lease '%s' is lost", quoted);
     mr_error_sqlstate(err, "MR001");
     mr_error_detail(err, "%s", why);
-    mr_error_hint(err, "On several shards a lease begins with the number of its shard, as s2:...; give "
-                       "it as the claim did.");
+    mr_error_hint(err,
+                  "On several shards a lease begins with the number of its shard, as s2:...; give "
+                  "it as the claim did.");
     return MR_ELEASE;
 }
 
@@ -160,8 +162,8 @@ static bool is_config(int code)
 {
     enum mr_class class = mr_code_class(code);
 
-    return code != MR_EREADONLY && (class == MR_CLASS_CONFIG || class == MR_CLASS_REJECTED ||
-                                    class == MR_CLASS_INTERNAL);
+    return code != MR_EREADONLY &&
+           (class == MR_CLASS_CONFIG || class == MR_CLASS_REJECTED || class == MR_CLASS_INTERNAL);
 }
 
 static void note(struct look_round *round, const mr_error *why)
@@ -410,8 +412,7 @@ static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
     mr_error why;
     int code = target_id(conn, id, "job", &target, err);
 
-    return code ? code
-                : ended(&target, queue_pg.job(target.conn, id, ret, &why), &why, err);
+    return code ? code : ended(&target, queue_pg.job(target.conn, id, ret, &why), &why, err);
 }
 
 // A job that has not ended in time says nothing about its shard.
@@ -437,8 +438,8 @@ static int replay(mr_conn *conn, int64_t id, mr_error *err)
 
 // ---- all of them ----
 
-// Calls `each` for every shard, in the order of the addresses, until one fails. A queue that only some of
-// them have is known: MR_EUNKNOWN counts when all say so.
+// Calls `each` for every shard, in the order of the addresses, until one fails. A queue that only
+// some of them have is known: MR_EUNKNOWN counts when all say so.
 typedef int each_fn(mr_conn *conn, void *arg, mr_error *err);
 
 static int for_each(mr_conn *conn, each_fn *each, void *arg, mr_error *err)
@@ -588,8 +589,7 @@ static int letters_of(mr_conn *conn, void *arg, mr_error *err)
 {
     struct letters *letters = arg;
     char *page = NULL;
-    int code =
-        queue_pg.list_dead(conn, letters->queue, letters->kind, letters->limit, &page, err);
+    int code = queue_pg.list_dead(conn, letters->queue, letters->kind, letters->limit, &page, err);
 
     if (code == 0) {
         letters->pages[letters->page_count++] = page;
@@ -605,7 +605,9 @@ static int by_death(const void *a, const void *b)
     size_t len = one->died_at.len < other->died_at.len ? one->died_at.len : other->died_at.len;
     int order = len ? memcmp(other->died_at.at, one->died_at.at, len) : 0;
 
-    return order ? order : (other->died_at.len > one->died_at.len) - (other->died_at.len < one->died_at.len);
+    return order
+               ? order
+               : (other->died_at.len > one->died_at.len) - (other->died_at.len < one->died_at.len);
 }
 
 static int write_letters(const struct letters *letters, char **ret, mr_error *err)

@@ -39,8 +39,8 @@ int shard_of_lease(const char *lease, const char **ret_lease)
     return (int)number;
 }
 
-// FNV-1a, then a finish that lets every bit of key and number reach every bit of the score: keys are
-// short and alike.
+// FNV-1a, then a finish that lets every bit of key and number reach every bit of the score: keys
+// are short and alike.
 uint64_t shard_score(int number, const char *key)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -110,10 +110,9 @@ int shard_info_read(const PGresult *result, struct shard_info *ret, struct mr_er
     }
     if (good && info.enrolled) {
         snprintf(info.set_id, sizeof(info.set_id), "%s", PQgetvalue(result, 0, COLUMN_SET));
-        good =
-            str_parse_int(PQgetvalue(result, 0, COLUMN_NUMBER), 0, SHARD_NUMBERS - 1, &number) &&
-            read_status(PQgetvalue(result, 0, COLUMN_STATUS), &info.status) &&
-            read_members(PQgetvalue(result, 0, COLUMN_NUMBERS), &info.members);
+        good = str_parse_int(PQgetvalue(result, 0, COLUMN_NUMBER), 0, SHARD_NUMBERS - 1, &number) &&
+               read_status(PQgetvalue(result, 0, COLUMN_STATUS), &info.status) &&
+               read_members(PQgetvalue(result, 0, COLUMN_NUMBERS), &info.members);
         info.number = (int)number;
     }
     if (!good) {
@@ -138,8 +137,9 @@ static int not_enrolled(struct mr_error *err)
 
 static int other_set(int at, int other, struct mr_error *err)
 {
-    mr_error_set(err, MR_ECONFIG, "the databases at addresses %d and %d are shards of different sets",
-                 other + 1, at + 1);
+    mr_error_set(err, MR_ECONFIG,
+                 "the databases at addresses %d and %d are shards of different sets", other + 1,
+                 at + 1);
     mr_error_hint(err, "`millrace shard list` with one address shows which set a database is of.");
     return MR_ECONFIG;
 }

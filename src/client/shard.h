@@ -4,7 +4,8 @@
 // shard a key belongs to. Talks to nobody.
 //
 // 1. The number is stored in the database, not taken from the order of addresses.
-// 2. id = number << SHARD_ID_BITS | count: the database makes them so. Number 0 leaves ids as they were.
+// 2. id = number << SHARD_ID_BITS | count: the database makes them so. Number 0 leaves ids as they
+// were.
 // 3. In a set a number is there once: two databases with the same one are the same, or a copy.
 // 4. A key belongs to the shard with the highest score for it. A shard that comes or goes takes or
 //    leaves its own keys only.
@@ -64,8 +65,8 @@ struct shard_set {
     } entries[SHARD_NUMBERS];
 };
 
-// Takes in what the database at an address says. Fails with MR_ECONFIG, and the address stays unknown: it is
-// no shard, of another set, or the same one as at another address.
+// Takes in what the database at an address says. Fails with MR_ECONFIG, and the address stays
+// unknown: it is no shard, of another set, or the same one as at another address.
 int shard_set_admit(struct shard_set *set, int at, const struct shard_info *info,
                     struct mr_error *err);
 

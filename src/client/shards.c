@@ -105,8 +105,8 @@ static bool is_about_shard(int code)
 {
     enum mr_class class = mr_code_class(code);
 
-    return code != MR_EUSAGE && (class == MR_CLASS_TRANSIENT || class == MR_CLASS_CONFIG ||
-                                 class == MR_CLASS_INTERNAL);
+    return code != MR_EUSAGE &&
+           (class == MR_CLASS_TRANSIENT || class == MR_CLASS_CONFIG || class == MR_CLASS_INTERNAL);
 }
 
 int shards_tell(struct shards *shards, int at, int code, mr_error *err)
@@ -242,8 +242,8 @@ static void look_at_unknown(struct shards *shards)
 
 static int cannot_find(const struct shards *shards, int number, mr_error *err)
 {
-    if (number >= 0 && (!shard_set_complete(&shards->set) ||
-                        (shard_set_members(&shards->set) >> number & 1))) {
+    if (number >= 0 &&
+        (!shard_set_complete(&shards->set) || (shard_set_members(&shards->set) >> number & 1))) {
         mr_error_set(err, MR_ECONNECT, "shard %d cannot be reached", number);
         mr_error_hint(err, "Either none of the addresses leads to it, or it is down; "
                            "`millrace shard list` tells.");

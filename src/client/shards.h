@@ -36,7 +36,8 @@ const struct shard_set *shards_set(const struct shards *shards);
 // Whose turn it is: rises with each call.
 int shards_turn(struct shards *shards);
 
-// The connection at an address if it can be used now; NULL: err says why not. shards_tell() follows.
+// The connection at an address if it can be used now; NULL: err says why not. shards_tell()
+// follows.
 mr_conn *shards_use(struct shards *shards, int at, mr_error *err);
 // The same for whoever needs this one: waits for it.
 mr_conn *shards_need(struct shards *shards, int at, mr_error *err);
@@ -44,8 +45,8 @@ mr_conn *shards_need(struct shards *shards, int at, mr_error *err);
 // Returns the code.
 int shards_tell(struct shards *shards, int at, int code, mr_error *err);
 
-// Lets those that were down come back, and learns what has changed: for calls that otherwise would only
-// see the shards of their own keys.
+// Lets those that were down come back, and learns what has changed: for calls that otherwise would
+// only see the shards of their own keys.
 void shards_look_around(struct shards *shards);
 
 // The address of a shard, by its number. Fails with MR_ECONNECT where it may be one that cannot be
@@ -61,7 +62,8 @@ bool shards_accepts(const struct shards *shards, int at, mr_error *err);
 // Where the toolbox is: the shard with the lowest number.
 mr_conn *shards_toolbox(struct shards *shards);
 
-// What a code says about another shard's chances: nothing was written, and the reason is that one's.
+// What a code says about another shard's chances: nothing was written, and the reason is that
+// one's.
 bool shards_passable(int code);
 
 // ---- the enqueuing members of queue_shards ----

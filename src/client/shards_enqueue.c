@@ -5,9 +5,10 @@
 // 1. A job goes by its tenant, else its ordering_key, its unique_key, its ref: the shard with the
 //    highest score for it. Without any of them, in turn.
 // 2. Where that shard is down, full, read-only or draining, the next in the order of scores has it.
-// 3. Not so a job with a unique_key or an ordering_key: elsewhere it would be a second one, or out of
-//    order. It is refused with what keeps its shard from taking it. While a shard joins or drains, the
-//    one where the key was before is asked first whether it holds it still.
+// 3. Not so a job with a unique_key or an ordering_key: elsewhere it would be a second one, or out
+// of
+//    order. It is refused with what keeps its shard from taking it. While a shard joins or drains,
+//    the one where the key was before is asked first whether it holds it still.
 // 4. A call whose answer was lost is not made again on another shard: it may have happened.
 
 #include <poll.h>
@@ -87,8 +88,9 @@ static mr_conn *open_shard(struct shards *shards, int at, mr_error *err)
 static int refuse_pinned(int number, mr_error *err)
 {
     mr_error_prefix(err, "the job's key belongs to shard %d", number);
-    mr_error_hint(err, "A job with a unique_key or an ordering_key is not put elsewhere, where it would "
-                       "be a second one, or out of order. Try again when the shard takes jobs.");
+    mr_error_hint(err,
+                  "A job with a unique_key or an ordering_key is not put elsewhere, where it would "
+                  "be a second one, or out of order. Try again when the shard takes jobs.");
     return err->code;
 }
 
@@ -299,8 +301,8 @@ int shards_enqueue_many(mr_conn *conn, const mr_job_spec *from, const char *cons
         count > 0) {
         many.chunk = chunk ? chunk : CHUNK_USUAL;
         if (!args) {
-            code = queue_pg.enqueue_many(shards_conn(mr__conn_shards(conn), 0), &job, args, count, 0,
-                                         NULL, NULL, err); // it says what is wrong
+            code = queue_pg.enqueue_many(shards_conn(mr__conn_shards(conn), 0), &job, args, count,
+                                         0, NULL, NULL, err); // it says what is wrong
         } else if (key_of(&job)) {
             code = place_job(conn, &job, place_many, &many, err);
             done = many.done;
@@ -321,15 +323,15 @@ enum { PENDING = -1, PLACED = -2 };
 // The jobs of a chunk and where each goes.
 struct spread {
     struct shards *shards;
-    mr_job_spec *jobs;   // read and checked
-    mr_job_spec *some;   // those of one shard
+    mr_job_spec *jobs; // read and checked
+    mr_job_spec *some; // those of one shard
     int64_t *some_ids;
-    int *places;         // an address, PENDING or PLACED
-    int64_t *ids;        // 0: not in
+    int *places;  // an address, PENDING or PLACED
+    int64_t *ids; // 0: not in
     size_t count;
-    bool asked[SHARD_NUMBERS];   // whether it can be used was asked in this round
+    bool asked[SHARD_NUMBERS];     // whether it can be used was asked in this round
     mr_conn *conns[SHARD_NUMBERS]; // NULL: it cannot be used
-    uint32_t passed;             // those that refused in this chunk
+    uint32_t passed;               // those that refused in this chunk
     mr_error noted;
 };
 
@@ -431,7 +433,8 @@ static int send_to(struct spread *spread, int at, mr_error *err)
     return put_back(spread, at, &why, err);
 }
 
-// One round: finds a place for what is pending, and sends. *ret_left: whether some are pending again.
+// One round: finds a place for what is pending, and sends. *ret_left: whether some are pending
+// again.
 static int spread_round(struct spread *spread, bool *ret_left, mr_error *err)
 {
     int code = 0;

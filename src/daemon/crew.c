@@ -14,8 +14,8 @@
 #include "client/dsn_list.h"
 #include "daemon/station.h"
 
-// One worker of a configuration, on one database: where there are several shards, one on each. Lives as
-// long as its station or the wish to have one.
+// One worker of a configuration, on one database: where there are several shards, one on each.
+// Lives as long as its station or the wish to have one.
 struct member {
     struct crew *crew;
     const struct config_worker *worker; // NULL: it leaves
@@ -197,8 +197,8 @@ static int member_start(struct member *member, const struct config *config, stru
     return 0;
 }
 
-// A new member, in the list. `dsn` is that of its shard, with what it shares; both NULL for the only
-// database.
+// A new member, in the list. `dsn` is that of its shard, with what it shares; both NULL for the
+// only database.
 static int member_new(struct crew *crew, const struct config *config,
                       const struct config_worker *worker, const char *dsn,
                       struct station_share *share, int address, struct mr_error *err)

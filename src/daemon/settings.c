@@ -41,7 +41,7 @@ struct settings {
     struct change *changes;
     size_t count;
     size_t done, refused;
-    size_t left; // of those done: to another shard
+    size_t left;   // of those done: to another shard
     uv_idle_t end; // closes the link from outside of its callbacks
     bool ending;
     bool asks_shard; // before anything else: what this database is
@@ -307,7 +307,8 @@ static void told_shard(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     if (err || shard_info_read(result, &info, &why) || !info.enrolled) {
-        log_put(LEVEL_ERROR, "settings.refused", NULL, 0, "a shard cannot be given its settings: %s",
+        log_put(LEVEL_ERROR, "settings.refused", NULL, 0,
+                "a shard cannot be given its settings: %s",
                 err ? err->message : "it is in no set; see `millrace shard add`");
         settings_stop(settings);
         return;

@@ -4,7 +4,7 @@
 # Several databases behind one client: spreading, keys, leases, looking, adding and draining. What happens when one is in trouble is in
 # shards_trouble.bats.
 
-# shellcheck disable=SC2154 # output, status, databases and addresses are set elsewhere
+# shellcheck disable=SC2030,SC2031,SC2154 # bats runs a test in a subshell; output, status, databases and addresses are set elsewhere
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/shards
@@ -250,8 +250,8 @@ shard_of()
 
 @test "a shard is added: few tenants move, keys that are held stay where they are until their jobs have ended" {
     new_shards 2
-    for i in {1..30}; do "$client" one before unique="u$i"; done >before
-    for i in {1..30}; do "$client" one tenants tenant="t$i"; done >tenants
+    for i in {1..30}; do "$client" one before unique="u$i"; done >ids_before
+    for i in {1..30}; do "$client" one tenants tenant="t$i"; done >ids_tenants
     set=("${addresses[@]}")
     mine=("${databases[@]}")
     new_databases 1
@@ -264,11 +264,11 @@ shard_of()
     [ "$(on 2 'select status from millrace.shard()')" = joining ]
     # the same keys give the same jobs, wherever they would go now
     for i in {1..30}; do "$client" one before unique="u$i"; done >again
-    diff before again
+    diff ids_before again
     for i in {1..30}; do "$client" one tenants tenant="t$i"; done >moved
     moved=0
     for i in {1..30}; do
-        old=$(shard_of "$(sed -n "${i}p" tenants)")
+        old=$(shard_of "$(sed -n "${i}p" ids_tenants)")
         new=$(shard_of "$(sed -n "${i}p" moved)")
         [ "$old" -eq "$new" ] || { [ "$new" -eq 2 ] && moved=$((moved + 1)); }
     done

@@ -3,7 +3,7 @@
 #
 # Shards in trouble, each on a server of its own: down at the start, killed in the middle, read-only, slow; and the daemon beside it.
 
-# shellcheck disable=SC2154 # output, status, servers and addresses are set elsewhere
+# shellcheck disable=SC2030,SC2031,SC2154 # bats runs a test in a subshell; output, status, servers and addresses are set elsewhere
 bats_require_minimum_version 1.5.0
 load ../lib/server
 load ../lib/shards
@@ -104,12 +104,12 @@ tenant_of()
     # it comes while a producer runs
     begin produce "$queue" 100000 stop
     wait_until 60 has_lines produce.out '^in' 50
-    ! grep -q "^in .* $home\$" produce.out
+    run ! grep -q "^in .* $home\$" produce.out
     server start "$home" >/dev/null
     wait_until 60 has_lines produce.out "^in .* $home\$" 5
     touch stop
     wait_until 60 is_gone "${started[0]}"
-    ! grep -q '^refused\|^unclear' produce.out
+    run ! grep -q '^refused\|^unclear' produce.out
     run -0 "$client" consume "$queue" 500
     [ "$("$client" depth "$queue")" -eq 0 ]
 }
@@ -130,16 +130,16 @@ tenant_of()
     wait_until 60 is_gone "${started[0]}"
     grep '^in' produce.out | cut -d' ' -f2 | sort -u >in
     grep '^unclear' produce.out | cut -d' ' -f2 | sort -u >unclear
-    ! grep '^refused' produce.out
+    run ! grep '^refused' produce.out
     all_in()
     {
-        grep '^done' consume.out | cut -d' ' -f2 | sort -u >done
-        [ -z "$(comm -23 in done)" ] && is_empty
+        grep '^done' consume.out | cut -d' ' -f2 | sort -u >finished
+        [ -z "$(comm -23 in finished)" ] && is_empty
     }
     wait_until 60 all_in
     # nothing that was not enqueued, or may have been
-    [ -z "$(comm -13 <(sort -u in unclear) done)" ]
-    show "$(wc -l <in) jobs enqueued, $(wc -l <unclear) unclear, $(wc -l <done) done, $(grep -c '^done' consume.out) deliveries"
+    [ -z "$(comm -13 <(sort -u in unclear) finished)" ]
+    show "$(wc -l <in) jobs enqueued, $(wc -l <unclear) unclear, $(wc -l <finished) done, $(grep -c '^done' consume.out) deliveries"
 }
 
 # Makes shard 1 read-only, or not.
@@ -177,8 +177,9 @@ reads_only()
     before=$(wc -l <produce.out)
     more() { [ "$(wc -l <produce.out)" -gt $((before + 100)) ]; }
     wait_until 60 more
-    ! tail -n +$((before + 20)) produce.out | grep '^in .* 1$'
-    ! grep '^refused\|^unclear' produce.out
+    tail -n +$((before + 20)) produce.out >later
+    run ! grep '^in .* 1$' later
+    run ! grep '^refused\|^unclear' produce.out
     touch stop
     writing on
 }
@@ -198,7 +199,7 @@ reads_only()
     # each call that went there is unclear; the pauses grow, so they are few
     [ "$(grep -c '^unclear' produce.out)" -lt 20 ]
     [ "$(grep -c '^unclear' produce.out)" -gt 0 ]
-    ! grep '^refused' produce.out
+    run ! grep '^refused' produce.out
     [ "$(grep -c '^in' produce.out)" -gt 280 ]
     begin consume "$queue" 5000
     wait_until 120 has_lines consume.out '^done' 300

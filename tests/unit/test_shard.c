@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Shards without a server: lists of addresses, ids, leases, how keys spread and move, and who is let in.
+// Shards without a server: lists of addresses, ids, leases, how keys spread and move, and who is
+// let in.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,9 +20,12 @@
 static void one_address_stays_one(void **state)
 {
     static const char *const dsns[] = {
-        "postgresql://u:a;b@host/db?x=1;2", "host=a password=x;y dbname=b",
-        "host=a password=';' dbname=b",     "host=a password='a ; b' dbname=c",
-        "host=a\n dbname=b",                "jobs",
+        "postgresql://u:a;b@host/db?x=1;2",
+        "host=a password=x;y dbname=b",
+        "host=a password=';' dbname=b",
+        "host=a password='a ; b' dbname=c",
+        "host=a\n dbname=b",
+        "jobs",
         "host=a password='it\\'s ; so'",
     };
 
@@ -44,7 +48,8 @@ static void several_are_a_list(void **state)
     (void)state;
     assert_true(dsn_is_list("postgresql://it's@a/x ; host=b password='p ; q' ;\n jobs"));
     assert_int_equal(
-        dsn_list_parse("postgresql://it's@a/x ; host=b password='p ; q' ;\n jobs ", &list, NULL), 0);
+        dsn_list_parse("postgresql://it's@a/x ; host=b password='p ; q' ;\n jobs ", &list, NULL),
+        0);
     assert_int_equal(list.count, 3);
     assert_string_equal(list.items[0], "postgresql://it's@a/x");
     assert_string_equal(list.items[1], "host=b password='p ; q'");
@@ -93,8 +98,8 @@ static void ids_carry_the_shard(void **state)
 
 static void leases_carry_the_shard(void **state)
 {
-    static const char *const wrong[] = {"0.1.2.x", "s:0.1", "s32:0", "s-1:0", "s123:0", "s1", "",
-                                        "x1:0",    "s 1:0", "s1x:0"};
+    static const char *const wrong[] = {"0.1.2.x", "s:0.1", "s32:0", "s-1:0", "s123:0",
+                                        "s1",      "",      "x1:0",  "s 1:0", "s1x:0"};
     char lease[SHARD_LEASE_SIZE];
     const char *rest = NULL;
 
@@ -138,7 +143,8 @@ static int place(const struct shard_set *set, int key)
     return shard_set_pin(set, text).number;
 }
 
-// Short keys that differ in their last digits: no shard is further from its share than a tenth of it.
+// Short keys that differ in their last digits: no shard is further from its share than a tenth of
+// it.
 static void keys_spread_evenly(void **state)
 {
     (void)state;

@@ -4,14 +4,15 @@
 //
 //   one QUEUE [tenant=T] [key=K] [unique=U] [ref=R] [wait=MS]    enqueues, prints the id
 //   many QUEUE COUNT CHUNK                 mr_enqueue_many; prints how many went to each shard
-//   jobs QUEUE COUNT TENANTS [unique]      mr_enqueue_jobs; prints how many, and whether tenants are together
-//   produce QUEUE COUNT [FILE]             one by one, until FILE is there; prints `in REF SHARD`, `refused REF`,
+//   jobs QUEUE COUNT TENANTS [unique]      mr_enqueue_jobs; prints how many, and whether tenants
+//   are together produce QUEUE COUNT [FILE]             one by one, until FILE is there; prints `in
+//   REF SHARD`, `refused REF`,
 //                                          `unclear REF`
-//   consume QUEUE IDLE_MS                  claims and completes until nothing came for so long; prints `done REF`
-//   lease QUEUE                            claims two jobs and goes through all calls under a lease
-//   work QUEUE EXPECTED                    mr_worker until so many jobs are done; prints `done REF`
-//   depth QUEUE, job ID, wait ID, dead QUEUE LIMIT, replay QUEUE, purge QUEUE
-//   toolbox                                cache and lock
+//   consume QUEUE IDLE_MS                  claims and completes until nothing came for so long;
+//   prints `done REF` lease QUEUE                            claims two jobs and goes through all
+//   calls under a lease work QUEUE EXPECTED                    mr_worker until so many jobs are
+//   done; prints `done REF` depth QUEUE, job ID, wait ID, dead QUEUE LIMIT, replay QUEUE, purge
+//   QUEUE toolbox                                cache and lock
 //
 // A failure is printed as `failed CODE: MESSAGE`, exit status 1. SHARD_TIMEOUT_MS is timeout_ms.
 
@@ -129,7 +130,8 @@ static int are_together(const mr_job_spec *jobs, const int64_t *ids, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(jobs[i].tenant, jobs[k].tenant) == 0 && ids[i] >> ID_BITS != ids[k] >> ID_BITS) {
+            if (strcmp(jobs[i].tenant, jobs[k].tenant) == 0 &&
+                ids[i] >> ID_BITS != ids[k] >> ID_BITS) {
                 return 0;
             }
         }
@@ -395,8 +397,8 @@ static int look(int argc, char **argv, const char *verb)
             printf("%s\n", status);
         }
     } else if (strcmp(verb, "dead") == 0) {
-        if (failed(mr_list_dead(conn, argv[0], NULL, atoi(argc > 1 ? argv[1] : "0"), &text, &err)) ==
-            0) {
+        if (failed(mr_list_dead(conn, argv[0], NULL, atoi(argc > 1 ? argv[1] : "0"), &text,
+                                &err)) == 0) {
             printf("%s\n", text);
         }
     } else if (strcmp(verb, "replay") == 0) {
