@@ -44,8 +44,8 @@ begin
               having count(*) > 0), '') else '' end;
 end $$;
 
--- What is done for one event. Few rows are one array and one call; of many each piece of some megabytes is, because an array has to be smaller than
--- a gigabyte. Pieces with unique keys are in the order of the keys: two such writers wait for each other, and not in a circle.
+-- What is done for one event. Few rows are one array and one call; of many each piece of 32 MiB is, because a call takes about six times as much memory
+-- as its array, which could not be larger than a gigabyte either. Pieces with unique keys are in the order of the keys: two such writers wait for each other, and not in a circle.
 create or replace function millrace.capture_branch(p_event text, p_settings jsonb)
 returns text
 language plpgsql
@@ -77,7 +77,7 @@ else
     %6$s
     millrace_n := millrace_n + 1;
     millrace_bytes := millrace_bytes + pg_column_size(millrace_one);
-    if millrace_bytes > 8000000 then
+    if millrace_bytes > 33554432 then
       %4$snull);
       millrace_args := null;
       millrace_keys := null;

@@ -135,9 +135,9 @@ end $$;
 select is(t.calls_of(format($$insert into app.bulk select i, 'station ' || i %% 100, i %% 40, '2026-01-01' from generate_series(%s, %s) i$$, b.first, b.last)),
           format('capture_put %1$s, enqueue_many_at %1$s, the trigger 1', b.pieces), b.what)
   from (values (1, 499, 1, 'some rows are enqueued by one call'),
-               (1001, 41000, 1, '40,000 rows of less than 8 MB too'),
-               (100001, 200000, 3, '100,000 rows, 17 MB, by one for each 8 MB')) b(first, last, pieces, what);
-select is(millrace.depth('bulk'), 140499::bigint, 'and none is missing');
+               (100001, 200000, 1, '100,000 rows, 17 MB, too'),
+               (200001, 410000, 2, '210,000 rows, 36 MB, by one for each 32 MiB')) b(first, last, pieces, what);
+select is(millrace.depth('bulk'), 310499::bigint, 'and none is missing');
 select millrace.uncapture('app.bulk', 'bulk');
 drop table app.bulk;
 
