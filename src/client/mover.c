@@ -334,20 +334,26 @@ static void read_findings(const PGresult *rows, struct mover_findings *ret)
     }
 }
 
+// Begins once more, for the counts.
+static int look_again(struct mover *mover, struct mr_error *err)
+{
+    int code = ask_target(mover, err);
+
+    return code ? code : begin_shadow(mover, err);
+}
+
 int mover_check(struct mover *mover, struct mover_findings *ret, struct mr_error *err)
 {
     AUTO_CALL call;
     AUTO_RESULT *rows = NULL;
-    int code = ask_target(mover, err);
 
-    // Begun once more, for the counts.
-    if (code || (code = begin_shadow(mover, err))) {
-        return code;
-    }
     call_init(&call, CALL_SHADOW_CHECK);
-    call_text(&call, mover->origin);
-    call_number(&call, mover->spec.batch);
-    code = ask(mover, &mover->to, &call, &rows, err);
+    int code = look_again(mover, err);
+    if (code == 0) {
+        call_text(&call, mover->origin);
+        call_number(&call, mover->spec.batch);
+        code = ask(mover, &mover->to, &call, &rows, err);
+    }
     if (code == 0) {
         read_findings(rows, ret);
         ret->mirrored = mover->mirrored;

@@ -3,6 +3,8 @@
 #
 # `millrace move` between two servers: what it says, what it refuses, and that each job arrives once however often the mover is killed.
 # What the SQL functions do by themselves: sql/move.
+# shellcheck disable=SC2154 # to and to_db come from lib/there
+
 load ../lib/server
 load ../lib/there
 

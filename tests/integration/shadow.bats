@@ -3,6 +3,8 @@
 #
 # `millrace shadow` between two servers: copies run there and are compared, whatever happens to the one who copies them. What the SQL functions do by
 # themselves: sql/shadow.
+# shellcheck disable=SC2154 # to and to_db come from lib/there
+
 load ../lib/server
 load ../lib/there
 
