@@ -477,6 +477,10 @@ static int open_redis(mr_conn *conn, const mr_conn_options *options, mr_error *e
     int code = redis_url_parse(conn_redis_dsn(options->dsn), &url, err);
 
     conn->backend = &backend_redis;
+    if (code == MR_ECONFIG) {
+        // as for an address of PostgreSQL that cannot be read
+        return mr_error_recode(err, MR_EUSAGE);
+    }
     return code ? code : redis_link_open(&url, name, conn->timeout_ms, &conn->redis, err);
 }
 

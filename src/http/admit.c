@@ -150,6 +150,19 @@ static bool is_type(const char *header, const char *type)
            (header[length] == '\0' || header[length] == ';' || header[length] == ' ');
 }
 
+// JSON is UTF-8 whatever a charset says; one that says otherwise is a mistake of the sender's.
+static bool is_utf8(const char *header)
+{
+    const char *charset = strcasestr(header, "charset=");
+
+    if (!charset) {
+        return true;
+    }
+    charset += strlen("charset=");
+    charset += *charset == '"';
+    return strncasecmp(charset, "utf-8", 5) == 0 && strchr("\"; ", charset[5]);
+}
+
 static bool has_body(const struct head *head)
 {
     return head->encoding || (head->length && strspn(head->length, "0") != strlen(head->length));
@@ -165,13 +178,21 @@ static bool check_type(struct exchange *exchange, const struct head *head)
                         "Send it without Content-Encoding.");
         return false;
     }
-    if (!has_body(head) || !exchange->route->body || is_type(type, "application/json") ||
-        (exchange->route->stream && is_type(type, "application/x-ndjson"))) {
+    if (!has_body(head) || !exchange->route->body) {
         return true;
     }
-    exchange_refuse(exchange, 415, "the body has to be JSON",
-                    "Send Content-Type: application/json.");
-    return false;
+    if (!is_type(type, "application/json") &&
+        !(exchange->route->stream && is_type(type, "application/x-ndjson"))) {
+        exchange_refuse(exchange, 415, "the body has to be JSON",
+                        "Send Content-Type: application/json.");
+        return false;
+    }
+    if (!is_utf8(type)) {
+        exchange_refuse(exchange, 415, "the body has to be UTF-8",
+                        "Send Content-Type: application/json, without another charset.");
+        return false;
+    }
+    return true;
 }
 
 // Of two keys one would be forgotten, and the jobs sent again under that one enqueued again.

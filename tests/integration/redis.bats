@@ -133,10 +133,10 @@ lock_is_there()
 }
 
 @test "addresses that are wrong" {
-    run --separate-stderr -1 "$MR_BIN" cache get k --dsn redis://secret@:1
+    run --separate-stderr -2 "$MR_BIN" cache get k --dsn redis://secret@:1
     [[ ${stderr_lines[0]} == 'millrace: not the address of a Redis server: '* ]]
     [[ $stderr != *secret* ]]
-    run --separate-stderr -1 "$MR_BIN" cache get k --dsn rediss://host
+    run --separate-stderr -2 "$MR_BIN" cache get k --dsn rediss://host
     [ "${stderr_lines[0]}" = 'millrace: TLS to Redis is not supported' ]
     run --separate-stderr -3 "$MR_BIN" cache get k --dsn "unix://$PWD/nobody"
     [[ ${stderr_lines[0]} == "millrace: cannot connect to Redis at $PWD/nobody: "* ]]

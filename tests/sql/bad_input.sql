@@ -56,6 +56,9 @@ select t.refused(format(s, n), '22023', w || ' is \d+ bytes long, the limit is 1
                     ('args', $$ select millrace.schedule('s', '* * * * *', 'k', %s) $$)) v(w, s);
 select t.refused(format($$ select millrace.requeue(%L, %s, jsonb_build_object('args', t.bomb('1e131071', 1000))) $$, :'lease', :'id'), '22023', 'args is \d+ bytes long, the limit is 1048576');
 select is(millrace.json_written(jsonb_agg(i * 1e90), 1048576), pg_column_size(jsonb_agg(i * 1e90))::bigint, 'numbers of a hundred digits are as long as they are') from generate_series(1, 2000) i;
+select t.refused(format(c, :'lease', :'id'), '22023', 'result is \d+ bytes long, the limit is 67108864')
+  from unnest(array[$$ select millrace.complete(%L, array[%s], to_jsonb(repeat('x', 67108864))) $$,
+                    $$ select millrace.finish(%L, jsonb_build_array(jsonb_build_object('id', %s, 'outcome', 'completed', 'result', repeat('x', 67108864)))) $$]) c;
 select t.refused($$ select millrace.enqueue('k', to_jsonb(repeat('x', 100)), 'tiny') $$, '22023', 'args is 1\d\d bytes long, the limit is 100');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', state => decode(repeat('00', 11), 'hex')) $$, '22023', 'state is 11 bytes long, the limit is 10');
 select t.refused($$ select millrace.enqueue('k', queue => 'tiny', blob => decode(repeat('00', 21), 'hex')) $$, '22023', 'blob is 21 bytes long, the limit is 20');

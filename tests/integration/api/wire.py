@@ -170,7 +170,8 @@ def case_bodies():
     expect("a form", status_of("kind=a", "application/x-www-form-urlencoded"), 415)
     expect("a text", status_of('{"kind":"a"}', "text/plain"), 415)
     expect("JSON's cousin", status_of('{"kind":"a"}', "application/jsonx"), 415)
-    expect("with a charset", status_of('{"kind":"a"}', "application/json; charset=utf-8"), 201)
+    for charset, wanted in [("utf-8", 201), ('"UTF-8"', 201), ("utf-8; x=1", 201), ("latin1", 415), ("utf-8x", 415), ("", 415)]:
+        expect(f"with the charset {charset}", status_of('{"kind":"a"}', f"application/json; charset={charset}"), wanted)
     expect("no type", ask(f"POST /api/v1/jobs HTTP/1.1\r\n{HOST}{TOKEN}Content-Length: 12\r\n\r\n" + '{"kind":"a"}')[0], 415)
     body = '{"kind":"a"}'
     typed = f"{HOST}{TOKEN}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"

@@ -525,7 +525,7 @@ static int outlive_the_lease(const mr_claimed_job *job, mr_outcome *outcome, voi
 static void worker_beats(void)
 {
     mr_conn *conn = open_conn();
-    int64_t lease_ms = 1200; // a heartbeat may be late by two thirds of that
+    int64_t lease_ms = 3000; // a heartbeat may be late by two thirds of that
     mr_worker_options options = worker_options("w beats", outlive_the_lease, &lease_ms);
     struct running running;
     PGconn *session = open_session();
