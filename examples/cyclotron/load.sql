@@ -36,7 +36,8 @@ $$;
 
 -- The functions of the fifty teams, each with a stack of its own: about 2.7 KB of state. A request has 1.6 KB.
 create table load.team as
-select t as team_id, md5('function ' || t)::uuid as function_id, load.text(t, 2600) as stack, encode(load.text(-t, 1600)::bytea, 'base64') as body
+select t as team_id, md5('function ' || t)::uuid as function_id, encode(load.text(-t, 1600)::bytea, 'base64') as body,
+       encode(convert_to(jsonb_build_object('step', 1, 'tries', 0, 'stack', load.text(t, 2600))::text, 'UTF8'), 'base64') as vm_state
   from generate_series(0, 49) t;
 alter table load.team add primary key (team_id);
 
@@ -48,7 +49,7 @@ as $$
   select jsonb_build_object('queue_name', 'hog', 'team_id', t.team_id, 'function_id', t.function_id, 'ref', load.ref(n), 'scheduled', scheduled,
            'parameters', jsonb_build_object('method', 'POST', 'url', url, 'headers', jsonb_build_object('X-Team', t.team_id::text), 'steps', steps) || more,
            'metadata', jsonb_build_object('n', n, 'trace', md5(n::text)),
-           'vm_state', encode(convert_to(jsonb_build_object('step', 1, 'tries', 0, 'stack', t.stack)::text, 'UTF8'), 'base64'), 'blob', t.body)
+           'vm_state', t.vm_state, 'blob', t.body)
     from load.team t
    where t.team_id = n % 50
 $$;
