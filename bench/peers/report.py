@@ -68,8 +68,8 @@ class Target:
 
 
 JSON_OUT = ("13,300 instructions of the server to claim a job and 6,400 to print its JSON, and what the worker does to read it")
-STATEMENTS = ("a claim and a completion are six statements in PL/pgSQL, 1.2 million instructions with one job, against the textbook's "
-              "two plain ones with 0.4 million")
+STATEMENTS = ("a claim and a completion are four statements in PL/pgSQL, 1.1 million instructions with one job, against the textbook's "
+              "two plain ones with 0.5 million")
 
 TARGETS = (
     Target("drain, best claim size, against PgQ's read rate", "drain_best", 0.75, "pgq", limit=JSON_OUT),

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The usual completion, for complete_at: a whole claim of which nothing was finished before. Null where it is not that.
--- complete_all_0 to complete_all_15 for the leaves, see by_leaf.
+-- complete_all_0 to complete_all_15 for the leaves, see by_leaf. p_key is a lease's slot, lane and number.
 do $do$
 begin
   for slot in 0..15 loop
     execute format($sql$
-create or replace function millrace.complete_all_%s(p_now timestamptz, p_lane int, p_no bigint, p_token uuid)
+create or replace function millrace.complete_all_%s(p_now timestamptz, p_key bigint[], p_token text)
 returns int
 language plpgsql
 as $$
@@ -18,9 +18,9 @@ begin
          run_us = k.n * (date_part('epoch', p_now - k.claimed_at) * 1e6)::bigint,
          status = 'd',
          finished_at = p_now
-   where k.lane = p_lane
-     and k.no = p_no
-     and k.token = p_token
+   where k.lane = p_key[2]
+     and k.no = p_key[3]
+     and k.token::text = p_token
      and k.status = 'r'
      and k.outcome is null
   returning k.n
@@ -29,13 +29,4 @@ begin
 end $$
     $sql$, slot);
   end loop;
-  execute format($sql$
-create or replace function millrace.complete_all(p_now timestamptz, p_slot int2, p_lane int, p_no bigint, p_token uuid)
-returns int
-language plpgsql
-as $$
-begin
-  %s
-end $$
-  $sql$, millrace.by_leaf('p_slot', 'return millrace.complete_all_%s(p_now, p_lane, p_no, p_token);'));
 end $do$;

@@ -236,7 +236,7 @@ begin
   v_fresh := v_fresh is true or v_cur_seg <> v_open;      -- each leaf holds the windows of its own rows
   insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, token, claimed_at,
                               wait_us, holder, lease_time, win_lo, win_hi, positions, job_ids, leased_till, status, open_n,
-                              finished_at, outcome, hooks)
+                              finished_at, outcome, hooks, win_min, win_max)
   values (v_open % 16, v_open, p_lane, v_cur_no + 1, case when v_fresh then v_cur_no + 1 else v_win_no end, v_xid, v_pos, v_seg,
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
           case when p_mode = 'r' then coalesce(date_part('epoch', v_wait) * 1e6, 0) else 0 end, p_holder, case when p_own_lease then p_lease end,
@@ -248,7 +248,9 @@ begin
           case when p_mode <> 'r' or v_taken = 0 then p_now end,
           case when v_odd is not null or v_hooks is not null then millrace.outcome_with(repeat('o', v_n), coalesce(v_odd, '{}'), v_marks)
                when p_mode = 'm' then repeat('w', v_n) end,
-          case when v_taken > 0 then v_hooks end);
+          case when v_taken > 0 then v_hooks end,
+          case when v_seg > v_open or v_xid >= pg_snapshot_xmax(v_lo) then pg_snapshot_xmin(v_hi) end,      -- for lane_take_one
+          case when v_seg > v_open or v_xid >= pg_snapshot_xmax(v_lo) then pg_snapshot_xmax(v_hi) end);
   if v_odd is not null or v_marked or v_taken = 0 then
     if v_hooks is not null and v_odd is not null then
       perform millrace.jobs_ended(p_now, millrace.hooks_of(v_hooks, v_odd), translate(v_marks, 'k', 'w'));      -- k was told
