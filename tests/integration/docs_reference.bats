@@ -11,7 +11,7 @@ setup_file()
 {
     fresh_db
     export PAGE=$BATS_FILE_TMPDIR/reference.md
-    cat "$MR_ROOT/docs/reference.md" "$MR_ROOT/docs/toolbox.md" "$MR_ROOT/docs/blobs.md" "$MR_ROOT/docs/moving.md" >"$PAGE"
+    cat "$MR_ROOT/docs/blobs.md" "$MR_ROOT/docs/reference.md" "$MR_ROOT/docs/toolbox.md" "$MR_ROOT/docs/moving.md" >"$PAGE"
 }
 
 teardown_file()
