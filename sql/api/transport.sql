@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- How the jobs of a queue reach their workers: direct, or redis (by way of a relay, which asks here whether it is to work). direct for an unknown queue.
+-- Errors: MR004 restored schema.
 create or replace function millrace.transport(queue text)
 returns text
 language plpgsql
@@ -12,6 +13,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
+  perform millrace.at_home();
   return coalesce((select q.transport
                      from millrace.queue q
                     where q.queue_name = queue
