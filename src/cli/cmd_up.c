@@ -257,10 +257,14 @@ static int start_daemon(struct up *up, struct mr_error *err)
                : 0;
 }
 
-static int daemon_exit(int status)
+// A daemon that has begun does not die of SIGTERM: one that does was told to stop before.
+static int daemon_exit(const struct up *up, int status)
 {
     if (WIFEXITED(status)) {
         return WEXITSTATUS(status);
+    }
+    if (WTERMSIG(status) == SIGTERM && up->passed_stops > 0) {
+        return EXIT_DONE;
     }
     log_put(LEVEL_ERROR, "up.daemon", NULL, 0, "the daemon was ended by signal %d",
             WTERMSIG(status));
@@ -303,7 +307,7 @@ static int watch_over(struct up *up, int *ret_status, struct mr_error *err)
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == up->daemon) {
-            *ret_status = daemon_exit(status);
+            *ret_status = daemon_exit(up, status);
             return 0;
         }
         if (pid > 0 && pid == private_server_pid(up->server)) {

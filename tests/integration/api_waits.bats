@@ -216,14 +216,14 @@ since()
             -d "{\"kind\": \"k\", \"queue\": \"$q\"}" "$api/api/v1/jobs" 3>&- 7>&- &
     done >"$BATS_TEST_TMPDIR/codes"
     # the first has gone, the others have come: then the table is let go
-    wait_until 20 asked_at_least 'execute mr_enqueue_jobs' 1
+    wait_until 20 asked_at_least 'execute mr_api_enqueue_jobs' 1
     wait_until 20 connections_are 40
     echo 'commit;' >&7
     exec 7>&-
     wait "$holder"
     wait_until 20 coded 40
     [ "$(grep -c 201 "$BATS_TEST_TMPDIR/codes")" -eq 40 ]
-    [ "$(asked 'execute mr_enqueue_jobs')" -le 4 ]
+    [ "$(asked 'execute mr_api_enqueue_jobs')" -le 4 ]
 }
 
 asked_locks()

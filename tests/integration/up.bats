@@ -63,6 +63,7 @@ down()
 {
     status=0
     wait "$up_pid" || status=$?
+    [ "$status" -eq 0 ] || cat "$BATS_TEST_TMPDIR/err" # shown where it was to be 0
     unset up_pid
 }
 

@@ -53,7 +53,7 @@ start_s3_again()
     rm -f "$s3_dir/ready"
     "$(s3_python)" "$MR_ROOT/tests/lib/s3_server.py" "$s3_dir" "$@" >"$s3_dir/out" 2>&1 3>&- &
     echo $! >"$s3_dir/pid"
-    wait_until 60 s3_answers_or_ended
+    wait_until 180 s3_answers_or_ended
     if ! s3_answers; then
         cat "$s3_dir/out" >&2
         return 1
