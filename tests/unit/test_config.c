@@ -228,7 +228,8 @@ static void bridges(void **state)
             ":1: unknown key \"strem\" in bridge b", "Did you mean stream?");
     refused("wobble x", ":1: unknown key \"wobble\"",
             "Known here: dsn, pooler, log, log_level, maintain, blobs, blobs_access_key, "
-            "blobs_secret_key, worker, queue, retry, schedule, bridge, relay, http.");
+            "blobs_secret_key, blobs_sweep, blobs_orphans, worker, queue, retry, schedule, bridge, "
+            "relay, http.");
 }
 
 static void blobs(void **state)
