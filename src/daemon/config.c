@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "daemon/carrier.h"
 #include "client/dsn_list.h"
+#include "daemon/carrier.h"
 #include "daemon/config_parts.h"
 
 #define FILE_MAX         (1024 * 1024)

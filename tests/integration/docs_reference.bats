@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: PostgreSQL
 #
-# docs/reference.md, docs/toolbox.md, docs/blobs.md and docs/moving.md against the catalogue of an installed schema, in both directions: what is
+# docs/reference.md, docs/toolbox.md, docs/blobs.md, docs/moving.md and docs/scaling.md against the catalogue of an installed schema, in both directions: what is
 # there is described, and what is described is there.
 
 bats_require_minimum_version 1.5.0
@@ -11,7 +11,7 @@ setup_file()
 {
     fresh_db
     export PAGE=$BATS_FILE_TMPDIR/reference.md
-    cat "$MR_ROOT/docs/blobs.md" "$MR_ROOT/docs/reference.md" "$MR_ROOT/docs/toolbox.md" "$MR_ROOT/docs/moving.md" >"$PAGE"
+    cat "$MR_ROOT/docs/blobs.md" "$MR_ROOT/docs/reference.md" "$MR_ROOT/docs/toolbox.md" "$MR_ROOT/docs/moving.md" "$MR_ROOT/docs/scaling.md" >"$PAGE"
 }
 
 teardown_file()

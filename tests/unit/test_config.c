@@ -472,22 +472,14 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(unknown_keys),
-        cmocka_unit_test(http_section),
-        cmocka_unit_test(http_mistakes),
-        cmocka_unit_test(bridges),
-        cmocka_unit_test(blobs),
-        cmocka_unit_test(relays),
-        cmocka_unit_test(relay_defaults),
-        cmocka_unit_test(wrong_values),
-        cmocka_unit_test(wrong_workers),
-        cmocka_unit_test(schedules),
-        cmocka_unit_test(wrong_schedules),
-        cmocka_unit_test(broken_files),
-        cmocka_unit_test(variables),
-        cmocka_unit_test(poll_of_the_environment),
+        cmocka_unit_test(defaults),        cmocka_unit_test(everything),
+        cmocka_unit_test(unknown_keys),    cmocka_unit_test(http_section),
+        cmocka_unit_test(http_mistakes),   cmocka_unit_test(bridges),
+        cmocka_unit_test(blobs),           cmocka_unit_test(relays),
+        cmocka_unit_test(relay_defaults),  cmocka_unit_test(wrong_values),
+        cmocka_unit_test(wrong_workers),   cmocka_unit_test(schedules),
+        cmocka_unit_test(wrong_schedules), cmocka_unit_test(broken_files),
+        cmocka_unit_test(variables),       cmocka_unit_test(poll_of_the_environment),
         cmocka_unit_test(equal_workers),
     };
 
