@@ -50,7 +50,7 @@ select millrace.pause(:'q');
 select count(*) = 0 as passed_pause from millrace.claim(:'q');
 select millrace.resume(:'q');
 :note
-select count(*) = 16 as passed_maintain from millrace.maintain();
+select count(*) = 17 as passed_maintain from millrace.maintain();
 select available + running + scheduled + retrying + dead = millrace.depth(:'q') + 1 as passed_stats from millrace.stats(:'q');
 select count(*) >= 1 as passed_health from millrace.health() where queue = :'q';
 select count(*) > 30 as passed_doctor from millrace.doctor();
@@ -221,6 +221,27 @@ select millrace.pause(:'q' || '_fair', 'a'), millrace.resume(:'q' || '_fair', 'a
 select available as waiting from millrace.tenant_stats(:'q' || '_fair') where tenant = 'a' \gset
 select millrace.purge(:'q' || '_fair', 'a') = :waiting and :waiting > 0 as passed_tenant_purge;
 :note
+-- Payloads, the blob store's side, shards.
+select millrace.enqueue('k', queue => :'q' || '_state', state => 'later') as id \gset
+select lease, state is null as light from millrace.claim(:'q' || '_state', 'w', 1, with_state => false) \gset
+:note
+select :'light'::boolean and millrace.fetch_state(:'lease', :id) = 'later' as passed_fetch_state;
+select millrace.complete(:'lease') = 1 as passed_fetched;
+select millrace.transport(:'q') = 'direct' and millrace.payload_policy(:'q') ? 'compress' as passed_policies;
+select millrace.part_coding('x') = 'plain' and millrace.part_size('x') = 1 as passed_parts;
+:note
+select count(*) = 1 as passed_offload_turn from millrace.offload_turn(:'q');
+select count(*) = 0 as passed_offload_take from millrace.offload_take();
+select count(*) = 0 as passed_offload_done from millrace.offload_done('[]');
+select count(*) = 0 as passed_offload_due from millrace.offload_due();
+select restored = 0 as passed_offload_restore from millrace.offload_restore('{}', '{}', '{}', '{}');
+select count(*) = 0 as passed_offload_doomed from millrace.offload_doomed();
+select millrace.offload_removed('{}') = 0 as passed_offload_removed;
+select count(*) = 1 as passed_offload_unknown from millrace.offload_unknown(array[:'q']);
+select count(*) = 1 as passed_offload_span from millrace.offload_span();
+:note
+select count(*) = 1 as passed_shard from millrace.shard();
+select millrace.shard_open() >= 0 and not millrace.shard_holds(:'q', 'no such key') as passed_shard_holds;
 -- What is refused, is refused here too.
 \set ON_ERROR_STOP off
 \set VERBOSITY sqlstate
