@@ -143,7 +143,7 @@ static void breaks_under_way(void)
 
 static void times_out(void)
 {
-    mr_conn *conn = open_conn_within(300);
+    mr_conn *conn = open_conn_within(2000); // in which it also connects again, after the first one
     PGconn *blocker = block_queue("slow");
     mr_job_spec job = MR_JOB_SPEC_INIT;
     mr_reply *reply = NULL;
