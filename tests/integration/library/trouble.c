@@ -196,7 +196,7 @@ static void run_command(const char *variable)
 
 static void server_restarts(void)
 {
-    mr_conn *conn = open_conn(), *hasty = open_conn_within(300);
+    mr_conn *conn = open_conn(), *hasty = open_conn_within(2000);
     mr_job_spec job = MR_JOB_SPEC_INIT;
 
     job.kind = "k";
