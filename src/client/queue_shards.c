@@ -237,7 +237,7 @@ static int claim(mr_conn *conn, const mr_claim_options *from, mr_batch **ret, mr
 static int complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
                     const char *result, int *ret_done, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -252,7 +252,7 @@ static int complete(mr_conn *conn, const char *lease, const int64_t *ids, size_t
 static int complete_at(mr_conn *conn, int number, const char *const *leases, size_t count,
                        const char **some, int *done, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     size_t found = 0;
     int n = 0;
     mr_error why;
@@ -287,7 +287,7 @@ static int complete_many(mr_conn *conn, const char *const *leases, size_t count,
         int number = 0;
         code = lease_number(leases ? leases[i] : NULL, &rest, &number, err);
     }
-    for (int number = 0; some && code == 0 && number < SHARD_NUMBERS; number++) {
+    for (int number = 0; some && leases && code == 0 && number < SHARD_NUMBERS; number++) {
         code = complete_at(conn, number, leases, count, some, &done, err);
     }
     free(some);
@@ -304,7 +304,7 @@ static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
                 int64_t retry_in_ms, int no_retry, const void *state, size_t state_size,
                 int *ret_dead, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -319,7 +319,7 @@ static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
 static int finish(mr_conn *conn, const char *lease, const char *outcomes, int *ret_done,
                   mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -334,7 +334,7 @@ static int requeue(mr_conn *conn, const char *lease, int64_t id, const char *cha
                    const void *state, size_t state_size, const void *blob, size_t blob_size,
                    mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -349,7 +349,7 @@ static int requeue(mr_conn *conn, const char *lease, int64_t id, const char *cha
 static int release(mr_conn *conn, const char *lease, const int64_t *ids, size_t count,
                    int *ret_done, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -363,7 +363,7 @@ static int release(mr_conn *conn, const char *lease, const int64_t *ids, size_t 
 static int heartbeat(mr_conn *conn, const char *lease, int64_t extend_ms, int64_t *ret_until_us,
                      mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -378,7 +378,7 @@ static int heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_
                                int64_t *ret_until_us, int64_t **ret_ids, size_t *ret_count,
                                mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -393,7 +393,7 @@ static int heartbeat_cancelled(mr_conn *conn, const char *lease, int64_t extend_
 static int progress(mr_conn *conn, const char *lease, int64_t id, double percent, const char *note_,
                     mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_lease(conn, lease, &target, err);
 
@@ -408,7 +408,7 @@ static int progress(mr_conn *conn, const char *lease, int64_t id, double percent
 
 static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_id(conn, id, "job", &target, err);
 
@@ -419,7 +419,7 @@ static int job(mr_conn *conn, int64_t id, char **ret, mr_error *err)
 static int wait_end(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **ret_status,
                     char **ret_result, char **ret_failure, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     int code = target_id(conn, id, "job", &target, err);
 
     return code ? code
@@ -429,7 +429,7 @@ static int wait_end(mr_conn *conn, int64_t id, int64_t timeout_ms, const char **
 
 static int replay(mr_conn *conn, int64_t id, mr_error *err)
 {
-    struct target target;
+    struct target target = {0};
     mr_error why;
     int code = target_id(conn, id, "dead letter", &target, err);
 
@@ -645,7 +645,7 @@ static int list_dead(mr_conn *conn, const char *queue, const char *kind, int lim
     letters.all = calloc((size_t)letters.room, sizeof(*letters.all));
     int code = letters.all ? for_each(conn, letters_of, &letters, err)
                            : mr_error_set(err, MR_ENOMEM, "out of memory");
-    if (code == 0) {
+    if (code == 0 && letters.all) {
         qsort(letters.all, (size_t)letters.count, sizeof(*letters.all), by_death);
         code = write_letters(&letters, ret, err);
     }

@@ -335,7 +335,7 @@ static bool is_fatal(int code)
 // The first look at each: what is wrong with the set is told now.
 static int look_at_all(struct shards *shards, mr_error *err)
 {
-    mr_error why, first = {0};
+    mr_error why = {0}, first = {0};
     int usable = 0;
 
     for (int i = 0; i < shards->set.count; i++) {

@@ -138,7 +138,7 @@ static int find_pinned(struct shards *shards, const mr_job_spec *job, int *ret_a
         return code;
     }
     number = held || number < 0 ? pin.previous : number;
-    if ((code = shards_find(shards, number, &at, err))) {
+    if (shards_find(shards, number, &at, err)) {
         return refuse_pinned(number, err);
     }
     mr_conn *conn = held ? shards_use(shards, at, err) : open_shard(shards, at, err);
@@ -165,8 +165,8 @@ static void note(mr_error *noted, const mr_error *why)
 static int place_by_key(struct shards *shards, const char *key, place_fn *place, void *arg,
                         mr_error *err)
 {
-    int order[SHARD_NUMBERS];
-    mr_error noted = {0}, why;
+    int order[SHARD_NUMBERS] = {0};
+    mr_error noted = {0}, why = {0};
 
     order_of(shards, key, order);
     for (int i = 0; i < shards_count(shards); i++) {
@@ -231,6 +231,7 @@ static int place_one(mr_conn *conn, void *arg, mr_error *err)
     return queue_pg.enqueue(conn, one->job, one->ret_id, err);
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): place_one() has it written
 int shards_enqueue(mr_conn *conn, const mr_job_spec *from, int64_t *ret_id, mr_error *err)
 {
     mr_job_spec job;
@@ -288,9 +289,11 @@ static int check_chunk(size_t chunk, mr_error *err)
     return 0;
 }
 
+// NOLINTBEGIN(readability-non-const-parameter): written piece by piece
 int shards_enqueue_many(mr_conn *conn, const mr_job_spec *from, const char *const *args,
                         size_t count, size_t chunk, int64_t *ret_ids, size_t *ret_done,
                         mr_error *err)
+// NOLINTEND(readability-non-const-parameter)
 {
     mr_job_spec job;
     struct many many = {.job = &job, .args = args, .count = count, .ret_ids = ret_ids};

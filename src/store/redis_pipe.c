@@ -291,7 +291,7 @@ int redis_pipe_eval(struct redis_pipe *pipe, const char *script, const struct re
     char *text = redis_script_text(found);
     int code = text ? redis_args_words(args, LEAD, &argv, &sizes, err)
                     : mr_error_set(err, MR_ENOMEM, "out of memory");
-    if (code == 0) {
+    if (code == 0 && argv) {
         argv[0] = "EVAL";
         argv[1] = text;
         argv[2] = keys;
@@ -464,6 +464,7 @@ static void follow_ask(struct redis_pipe *pipe, struct request *request,
         request_end(request, NULL, &err);
         return;
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): redis_pipe_new() has made it
     epoll_ctl(pipe->epoll_fd, EPOLL_CTL_ADD, pipe->ask->epoll_fd, &event);
     list_push(&pipe->asked, request);
     if (redis_pipe_connected(pipe->ask)) {
@@ -683,6 +684,7 @@ static void talk(struct redis_pipe *pipe)
     if (pipe->reset) {
         blame(pipe, "another server may be the one that is meant");
     }
+    // NOLINTNEXTLINE(bugprone-branch-clone): the last one counts only where nothing moves
     if (pipe->trouble.code || !write_some(pipe) || !read_some(pipe) || pipe->trouble.code) {
         lose(pipe);
     } else if (pipe->again.first && !pipe->sent.first) {

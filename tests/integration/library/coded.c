@@ -22,14 +22,14 @@ static void make_large(void)
     uint64_t seed = 1;
 
     memset(large_args, 0, sizeof(large_args));
-    strcpy(large_args, "{\"text\": \"");
+    snprintf(large_args, sizeof(large_args), "{\"text\": \"");
     for (size_t i = 0; i < LARGE; i++) {
         large[i] = (char)(i % 7 ? 'a' + i % 7 : 0);
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
         noise[i] = (char)(seed >> 56);
     }
     memset(large_args + strlen(large_args), 'x', LARGE);
-    strcat(large_args, "\"}");
+    memcpy(large_args + strlen(large_args), "\"}", sizeof("\"}"));
 }
 
 static PGconn *begin(const char *queue, const char *above)
@@ -130,7 +130,7 @@ static void coded_args(void)
     char lines[sizeof(large_args)];
     const char *args[3] = {large_args, "{\"small\": 1}", lines};
 
-    strcpy(lines, large_args);
+    memcpy(lines, large_args, sizeof(lines));
     *strchr(lines, ' ') = '\n';
     job.kind = "k";
     job.queue = "coded args";
