@@ -80,7 +80,7 @@ static const struct {
     {404, 404, BLOB_CONFIG, BLOB_CONFIG},
     {407, 407, BLOB_CONFIG, BLOB_CONFIG}, // a proxy's
     {400, 499, BLOB_REJECTED, BLOB_CONFIG},
-    {501, 501, BLOB_CONFIG, BLOB_CONFIG}, // not implemented
+    {501, 501, BLOB_CONFIG, BLOB_CONFIG}, // the store has no such operation
     {500, 599, BLOB_TRANSIENT, BLOB_TRANSIENT},
 };
 
