@@ -232,8 +232,23 @@ select ok((select bool_and(abs((p.found ->> p.name)::numeric / (0.001 * 10000 ^ 
 -- ---- history ----
 select millrace.set_queue('flow', '{}');
 update millrace.queue q set created_at = t.at('3 hours 1 second') where q.queue_name = 'flow';
--- Ten, twenty ... fifty jobs, ten seconds apart, each with a round of maintain a few seconds later; some of them completed after two seconds: a claim ends with its window, so not as
--- many as were asked for.
+-- As many jobs as were asked for, in as many claims as it takes: where one ends depends on what else runs on this server.
+create function t.claim_n(p_tag text, p_now timestamptz, p_queue text, p_n int)
+returns void
+language plpgsql
+as $$
+declare
+  v_left int := p_n;
+begin
+  while v_left > 0 loop
+    insert into t.got
+    select p_tag, p_n - v_left + row_number() over (), c.*
+      from millrace.claim_at(p_now, p_queue, 'w', v_left, null, true) c;
+    exit when not found;
+    v_left := p_n - (select count(*) from t.got g where g.tag = p_tag);
+  end loop;
+end $$;
+-- Ten, twenty ... fifty jobs, ten seconds apart, each with a round of maintain a few seconds later; some of them completed after two seconds.
 create procedure t.flow(p_from timestamptz)
 language plpgsql
 as $$
@@ -241,12 +256,11 @@ begin
   for g in 0 .. 5 loop
     perform t.put(p_from + g * interval '10 seconds' + interval '2 seconds', 'flow', 10 * g);
     commit;
-    perform t.claim('flow' || g, p_from + g * interval '10 seconds' + interval '3 seconds', 'flow', 5 * g + 1);
+    perform t.claim_n('flow' || g, p_from + g * interval '10 seconds' + interval '3 seconds', 'flow', 5 * g + 1);
     commit;
-    if g > 0 then
-      perform millrace.complete_at(p_from + g * interval '10 seconds' + interval '5 seconds', t.lease('flow' || g), null, null);
-      commit;
-    end if;
+    perform millrace.complete_at(p_from + g * interval '10 seconds' + interval '5 seconds', l.lease, null, null)
+       from (select distinct c.lease from t.got c where c.tag = 'flow' || g) l;
+    commit;
     perform millrace.maintain_at(p_from + g * interval '10 seconds' + interval '6 seconds');
     commit;
   end loop;
@@ -262,8 +276,8 @@ $$;
 create table t.history as select millrace.history_at(t.at('3 hours 60 seconds'), 'flow', 1) as h;
 select is((select h - 'points' from t.history), jsonb_build_object('queue', 'flow', 'from', t.at('3 hours'), 'to', t.at('3 hours 60 seconds'), 'step_seconds', 10), 'a minute of history');
 select is((select array_agg((p -> 'enqueued')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 1, 2, 3, 4, 5]::numeric[], 'jobs a second that came');
-select is((select array_agg((p -> 'completed')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 0.6, 0.4, 1.6, 2.1, 1.3]::numeric[], 'jobs a second that were completed');
-select is((select array_agg((p -> 'available')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 4, 20, 34, 53, 90]::numeric[], 'what was left at the end of each step');
+select is((select array_agg((p -> 'completed')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 0.6, 1.1, 1.6, 2.1, 2.6]::numeric[], 'jobs a second that were completed');
+select is((select array_agg((p -> 'available')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[0, 4, 13, 27, 46, 70]::numeric[], 'what was left at the end of each step');
 select is((select array_agg((p -> 'run_seconds')::numeric) from t.history, jsonb_array_elements(h -> 'points') p), array[null, 2, 2, 2, 2, 2]::numeric[], 'how long they ran');
 select is((select array_agg(p -> 'run' -> 'p50') from t.history, jsonb_array_elements(h -> 'points') p), array[null, t.spread_of(2), t.spread_of(2), t.spread_of(2), t.spread_of(2), t.spread_of(2)],
           'half of them ran for that long or less');
@@ -287,7 +301,7 @@ select ok(not millrace.overview_at(t.at('3 hours 30 minutes')) -> 'totals' ? 'ru
 select is((select array_agg(p -> 'at') from t.history, jsonb_array_elements(h -> 'points') p), (select array_agg(to_jsonb(t.at('3 hours') + g * interval '10 seconds')) from generate_series(1, 6) g), 'a point stands at the end of its step');
 select is(millrace.history_at(t.at('3 hours 60 seconds'), null, 1) -> 'points' -> 5 -> 'enqueued', '5', 'of all queues together');
 select is((millrace.history_at(t.at('3 hours 61 minutes'), 'flow', 60) -> 'points' -> 179) - 'at', '{}', 'nothing is known of times when nobody looked');
-select is((millrace.history_at(t.at('3 hours 5 minutes'), 'flow', 1) -> 'points' -> 5) - 'at', '{"enqueued": 0, "completed": 0, "failed": 0, "available": 90, "running": 0, "retrying": 0, "dead": 0}', 'a quiet while is no gap');
+select is((millrace.history_at(t.at('3 hours 5 minutes'), 'flow', 1) -> 'points' -> 5) - 'at', '{"enqueued": 0, "completed": 0, "failed": 0, "available": 70, "running": 0, "retrying": 0, "dead": 0}', 'a quiet while is no gap');
 select is(array(select (millrace.history_at(t.at('4 hours'), 'flow', m) ->> 'step_seconds')::int || ' ' || jsonb_array_length(millrace.history_at(t.at('4 hours'), 'flow', m) -> 'points') from unnest('{1,30,31,60,360}'::int[]) m),
           array['10 6', '10 180', '20 93', '20 180', '120 180'], 'steps and points');
 -- A round of upkeep is a little late each time: a step without a pulse of its own is no step without jobs.
@@ -307,10 +321,10 @@ select is(millrace.history_point(t.at('20 s'), 10, t.pulse('10.5 s', 100), t.pul
 -- ---- one queue ----
 create table t.story as select millrace.queue_story_at(t.at('3 hours 62 seconds'), 'flow') as s;
 select is((select array_agg(k order by k) from t.story, jsonb_object_keys(s) k), '{lanes,oldest,paused,queue,settings,stats,workers}', 'a queue has a story');
-select is((select s #- '{lanes,0,lane}' -> 'lanes' from t.story), '[{"part": 0, "priority": 50, "available": 90, "running": 0, "oldest_seconds": 20}]', 'its lanes');
+select is((select s #- '{lanes,0,lane}' -> 'lanes' from t.story), '[{"part": 0, "priority": 50, "available": 70, "running": 0, "oldest_seconds": 20}]', 'its lanes');
 select is((select jsonb_array_length(s -> 'oldest') from t.story), 20, 'its oldest jobs');
 select is((select array_agg(distinct j ->> 'run_at') from t.story, jsonb_array_elements(s -> 'oldest') o(j)), array[to_jsonb(t.at('3 hours 42 seconds')) #>> '{}'], 'which wait for longest');
-select is((select s #> '{stats,available}' from t.story), '90', 'its figures');
+select is((select s #> '{stats,available}' from t.story), '70', 'its figures');
 select is((select s #>> '{settings,max_attempts}' from t.story), '3', 'its settings');
 select is((select s #> '{workers,0,worker}' from t.story), '"w"', 'its workers');
 
