@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -156,6 +157,8 @@ def main():
             parts.append(word)
         else:
             sys.exit("usage: bench/run http [enqueue] [waits] [--seconds N]")
+    if (not parts or "enqueue" in parts) and not shutil.which("wrk"):
+        sys.exit("bench/run: wrk is missing, which sends the single jobs\nhint: run tools/deps bench, or leave them out with bench/run http waits")
     sql("create database bench_http template bench_template")
     os.environ["PGDATABASE"] = "bench_http"
     os.environ["MILLRACE_DSN"] = "dbname=bench_http"
