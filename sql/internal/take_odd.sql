@@ -15,7 +15,7 @@ language plpgsql
 as $$
 declare
   c_passed constant int := 1000;      -- rows passed over at a time
-  v_ahead int := c_passed;
+  v_ahead int := c_passed;            -- rows looked at beyond as many as are wanted
   v_seen int;
   v_live int;
   v_job  millrace.claimed_job;
@@ -45,6 +45,9 @@ begin
       v_ahead := c_passed;
       v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
     end if;
+  else
+    -- Most jobs come here because they are large or have a key, and none is passed over: then no row is read in vain.
+    v_ahead := least(8 * (p_base - p_taken), c_passed);
   end if;
   select count(*) filter (where r.kept), count(*), array_agg(r.pos) filter (where r.kept), array_agg(r.job_id) filter (where r.kept),
          millrace.newest_xid(r.xid) filter (where r.kept), coalesce(sum(r.waited) filter (where r.kept and r.live), '0'),
