@@ -236,7 +236,7 @@ C
     # the first claim brings nothing that can be read, and is followed by a second
     sql "update millrace.job j set payload_state = substr(j.payload_state, 1, octet_length(j.payload_state) - 3) where j.job_id = ${ids[0]}"
     # one byte of the frame is another: its checksum tells
-    sql "update millrace.job j set payload_state = set_byte(j.payload_state, 60, get_byte(j.payload_state, 60) # 1) where j.job_id = ${ids[6]}"
+    sql "update millrace.job j set payload_state = set_byte(j.payload_state, 36, get_byte(j.payload_state, 36) # 1) where j.job_id = ${ids[6]}"
     # 4 GiB, says the header
     sql "update millrace.job j set payload_blob = set_byte(j.payload_blob, 12, 1) where j.job_id = ${ids[2]}"
     post "/api/v1/queues/$q/claim" '{"wait_ms": 20000}'
