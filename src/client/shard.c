@@ -54,6 +54,23 @@ uint64_t shard_score(int number, const char *key)
     return hash ^ (hash >> 31);
 }
 
+const char *shard_key_of(const struct shard_keys *keys)
+{
+    const char *const all[] = {keys->tenant, keys->ordering_key, keys->unique_key, keys->ref};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!str_empty(all[i])) {
+            return all[i];
+        }
+    }
+    return NULL;
+}
+
+bool shard_keys_pin(const struct shard_keys *keys)
+{
+    return !str_empty(keys->unique_key) || !str_empty(keys->ordering_key);
+}
+
 static const char *const status_names[] = {
     [SHARD_ACTIVE] = "active",
     [SHARD_JOINING] = "joining",
@@ -196,6 +213,22 @@ uint32_t shard_set_members(const struct shard_set *set)
         members |= set->entries[i].known ? set->entries[i].info.members : 0;
     }
     return members;
+}
+
+void shard_set_order(const struct shard_set *set, const char *key, int ret[SHARD_NUMBERS])
+{
+    uint64_t scores[SHARD_NUMBERS];
+
+    for (int i = 0; i < set->count; i++) {
+        uint64_t score = set->entries[i].known ? shard_score(set->entries[i].info.number, key) : 0;
+        int at = i;
+        for (; at > 0 && scores[at - 1] < score; at--) {
+            scores[at] = scores[at - 1];
+            ret[at] = ret[at - 1];
+        }
+        scores[at] = score;
+        ret[at] = i;
+    }
 }
 
 bool shard_set_complete(const struct shard_set *set)

@@ -35,6 +35,15 @@ int shard_of_lease(const char *lease, const char **ret_lease);
 // How much a shard wants a key: the highest has it.
 uint64_t shard_score(int number, const char *key);
 
+// What a job may have that says where it goes; NULL and "" are none.
+struct shard_keys {
+    const char *tenant, *ordering_key, *unique_key, *ref;
+};
+// The one that counts; NULL: it goes anywhere, in turn.
+const char *shard_key_of(const struct shard_keys *keys);
+// Whether it must not go elsewhere, where it would be a second one, or out of order.
+bool shard_keys_pin(const struct shard_keys *keys);
+
 enum shard_status {
     SHARD_ACTIVE,
     SHARD_JOINING, // keys of its jobs may still be held where they were before it came
@@ -75,6 +84,9 @@ int shard_set_find(const struct shard_set *set, int number);
 
 // All numbers of the set, as far as any address says; a bit for each.
 uint32_t shard_set_members(const struct shard_set *set);
+
+// The addresses in the order in which a key wants them; those of which nothing is known come last.
+void shard_set_order(const struct shard_set *set, const char *key, int ret[SHARD_NUMBERS]);
 
 // Whether everything is known.
 bool shard_set_complete(const struct shard_set *set);

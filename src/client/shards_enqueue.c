@@ -27,38 +27,28 @@
 
 // ---- what decides ----
 
+static struct shard_keys keys_of(const mr_job_spec *job)
+{
+    return (struct shard_keys){
+        .tenant = job->tenant,
+        .ordering_key = job->ordering_key,
+        .unique_key = job->unique_key,
+        .ref = job->ref,
+    };
+}
+
 static const char *key_of(const mr_job_spec *job)
 {
-    const char *const keys[] = {job->tenant, job->ordering_key, job->unique_key, job->ref};
+    struct shard_keys keys = keys_of(job);
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!str_empty(keys[i])) {
-            return keys[i];
-        }
-    }
-    return NULL;
+    return shard_key_of(&keys);
 }
 
 static bool is_pinned(const mr_job_spec *job)
 {
-    return !str_empty(job->unique_key) || !str_empty(job->ordering_key);
-}
+    struct shard_keys keys = keys_of(job);
 
-// The addresses in the order in which they are tried; those of which nothing is known come last.
-static void order_by_score(const struct shard_set *set, const char *key, int *ret)
-{
-    uint64_t scores[SHARD_NUMBERS];
-
-    for (int i = 0; i < set->count; i++) {
-        uint64_t score = set->entries[i].known ? shard_score(set->entries[i].info.number, key) : 0;
-        int at = i;
-        for (; at > 0 && scores[at - 1] < score; at--) {
-            scores[at] = scores[at - 1];
-            ret[at] = ret[at - 1];
-        }
-        scores[at] = score;
-        ret[at] = i;
-    }
+    return shard_keys_pin(&keys);
 }
 
 static void order_of(struct shards *shards, const char *key, int *ret)
@@ -66,7 +56,7 @@ static void order_of(struct shards *shards, const char *key, int *ret)
     int count = shards_count(shards);
 
     if (key) {
-        order_by_score(shards_set(shards), key, ret);
+        shard_set_order(shards_set(shards), key, ret);
         return;
     }
     int first = shards_turn(shards);

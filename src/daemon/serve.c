@@ -506,15 +506,6 @@ static void complete_options(const struct serve *serve, struct http_options *ret
     ret->pooler = serve->config->pooler;
 }
 
-static int refuse_shards(struct mr_error *err)
-{
-    mr_error_set(err, MR_ECONFIG, "HTTP serves one database, and dsn names several");
-    mr_error_hint(
-        err, "Run a daemon with the role http for each shard, with its own dsn and address, or "
-             "leave the section http out. docs/shards.md says more.");
-    return MR_ECONFIG;
-}
-
 static int start_http(struct serve *serve, struct mr_error *err)
 {
     const struct http_hooks hooks = {
@@ -532,9 +523,6 @@ static int start_http(struct serve *serve, struct mr_error *err)
         return 0;
     }
     complete_options(serve, &options);
-    if (conn_shards_dsn(options.dsn)) {
-        return refuse_shards(err);
-    }
     int code = http_new(&options, &hooks, &serve->tally, &serve->loop, &serve->http, err);
     serve->parts += code == 0;
     return code;

@@ -4,6 +4,7 @@
 
 #include "http/api.h"
 
+#include "http/across.h"
 #include "http/exchange.h"
 #include "http/params.h"
 #include "http/payloads.h"
@@ -68,6 +69,10 @@ void api_call(struct exchange *exchange)
 
     call_init(&call, exchange->route->call);
     if (!api_params(exchange, &params)) {
+        return;
+    }
+    if (!exchange->site) {
+        across_call(exchange, &params, ROUTE_PARAMS_MAX);
         return;
     }
     if (params_fill(&params, ROUTE_PARAMS_MAX, &call, &err)) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
+#include "http/across.h"
 #include "http/api.h"
 #include "http/exchange.h"
 #include "http/params.h"
@@ -57,16 +58,37 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     }
 }
 
+// Of several shards, the one that the id names.
+static int find_site(struct http *http, int64_t id, struct site **ret, struct mr_error *err)
+{
+    int number = shard_of_id(id);
+
+    if (!sites_several(http)) {
+        *ret = &http->sites[0];
+        return 0;
+    }
+    if (number < 0) {
+        mr_error_set(err, MR_EUNKNOWN, "job %" PRId64 " does not exist", id);
+        mr_error_sqlstate(err, "MR003");
+        return MR_EUNKNOWN;
+    }
+    int code = sites_find(http, number, ret, err);
+    return code ? code : site_check(*ret, err);
+}
+
 static void replay_one(struct exchange *exchange, int64_t id)
 {
     struct replays *replays = exchange->work;
+    struct site *site = NULL;
     struct mr_error err;
     AUTO_CALL call;
 
     call_init(&call, CALL_API_REPLAY);
     call_number(&call, id);
     replays->left++;
-    if (database_call(exchange->http->db, DATABASE_COMMON, &call, answered, exchange, &err)) {
+    int code = find_site(exchange->http, id, &site, &err);
+    code = code ? code : database_call(site->db, DATABASE_COMMON, &call, answered, exchange, &err);
+    if (code) {
         replays->err = err;
         replays->left--;
     }
@@ -139,6 +161,10 @@ void api_replay(struct exchange *exchange)
     }
     if (!params_member(&params, "queue").at) {
         replay_some(exchange, &params);
+        return;
+    }
+    if (!exchange->site) {
+        across_call(exchange, &params, 4);
         return;
     }
     if (params_fill(&params, 4, &call, &err)) {

@@ -14,6 +14,7 @@
 #include "http/job_line.h"
 #include "http/ndjson.h"
 #include "http/payloads.h"
+#include "http/place.h"
 
 #define KEY_MAX 255
 
@@ -168,7 +169,7 @@ static void enqueue_one(struct exchange *exchange, struct json_slice body, const
     } else {
         exchange->kind = job.kind; // they point into the body
         exchange->queue = job.queue;
-        enqueue_group_add(exchange->http->group, exchange, job.alone);
+        enqueue_group_add(exchange->site->group, exchange, job.alone);
     }
 }
 
@@ -194,7 +195,7 @@ void api_enqueue(struct exchange *exchange)
         ndjson_end(exchange);
         return;
     }
-    if (!read_key(exchange, &key)) {
+    if (!read_key(exchange, &key) || !place_jobs(exchange, key)) {
         return;
     }
     traceparent = trace_is_parent(traceparent) ? traceparent : NULL;

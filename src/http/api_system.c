@@ -16,7 +16,7 @@ static json_t *disk_face(const struct exchange *exchange, const json_t *system)
     const json_t *data = json_object_get(json_object_get(system, "disk"), "data_directory");
     struct disk disk;
 
-    if (!disk_look(exchange->http, json_string_value(data), &disk)) {
+    if (!disk_look(exchange->site, json_string_value(data), &disk)) {
         return json_object();
     }
     return json_pack("{s:s, s:I, s:I, s:f}", "path", disk.path, "bytes", (json_int_t)disk.bytes,

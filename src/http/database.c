@@ -70,15 +70,16 @@ bool database_connected(const struct database *db)
     return true;
 }
 
-static void tell(enum log_level level, const char *event, const char *what,
-                 const struct mr_error *err)
+static void tell(const struct database *db, enum log_level level, const char *event,
+                 const char *what, const struct mr_error *err)
 {
     const struct log_field fields[] = {
         LOG_TEXT_FIELD("part", "http"),
+        LOG_TEXT_FIELD("shard", db->options.name),
         LOG_TEXT_FIELD("hint", err && err->hint[0] ? err->hint : NULL),
     };
 
-    log_put(level, event, fields, 2, "%s%s%s", what, err ? ": " : "", err ? err->message : "");
+    log_put(level, event, fields, 3, "%s%s%s", what, err ? ": " : "", err ? err->message : "");
 }
 
 static void on_event(void *arg, enum wire_event event, const struct mr_error *err)
@@ -90,7 +91,7 @@ static void on_event(void *arg, enum wire_event event, const struct mr_error *er
     case WIRE_CONNECTED:
         if (database_connected(db)) {
             db->told = false;
-            tell(LEVEL_INFO, "http.connected", "connected", NULL);
+            tell(db, LEVEL_INFO, "http.connected", "connected", NULL);
             db->options.connected(db->options.arg);
         }
         return;
@@ -99,7 +100,7 @@ static void on_event(void *arg, enum wire_event event, const struct mr_error *er
     }
     if (!db->told) {
         db->told = true;
-        tell(LEVEL_WARNING, "http.disconnected", "no database, still trying", err);
+        tell(db, LEVEL_WARNING, "http.disconnected", "no database, still trying", err);
     }
 }
 

@@ -31,7 +31,8 @@ typedef void database_answer_fn(void *arg, PGresult *result, const struct mr_err
 struct database_options {
     const char *dsn;
     bool pooler;
-    int connections; // at least 2: the first is kept for single jobs
+    const char *name; // for the log, where there are several; or NULL
+    int connections;  // at least 2: the first is kept for single jobs
     void (*connected)(void *arg);
     void *arg;
 };

@@ -27,12 +27,14 @@ static bool look(const char *path, struct disk *ret)
     return true;
 }
 
-bool disk_look(const struct http *http, const char *data_directory, struct disk *ret)
+bool disk_look(const struct site *site, const char *data_directory, struct disk *ret)
 {
-    if (http->options.disk_path) {
+    const struct http *http = site->http;
+
+    if (http->options.disk_path && !sites_several(http)) {
         return look(http->options.disk_path, ret);
     }
-    return data_directory && database_same_host(http->db) && look(data_directory, ret);
+    return data_directory && database_same_host(site->db) && look(data_directory, ret);
 }
 
 void disk_check_path(const struct http *http)

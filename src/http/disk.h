@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct http;
+struct site;
 
 struct disk {
     const char *path;           // borrowed
@@ -17,8 +18,9 @@ struct disk {
     double free_ratio;
 };
 
-// `data_directory` is what the server tells, or NULL. False when it is not known.
-bool disk_look(const struct http *http, const char *data_directory, struct disk *ret);
+// `data_directory` is what the server tells, or NULL. A configured path counts where there is one
+// database. False when it is not known.
+bool disk_look(const struct site *site, const char *data_directory, struct disk *ret);
 
 // Says in the log when the configured path cannot be looked at.
 void disk_check_path(const struct http *http);

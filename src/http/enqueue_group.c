@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "http/exchange.h"
 #include "http/job_line.h"
+#include "http/place.h"
 
 #define JOBS_MAX  500
 #define BYTES_MAX (4 * 1024 * 1024)
@@ -34,19 +35,19 @@ struct flight {
 };
 
 struct enqueue_group {
-    struct http *http;
+    struct site *site;
     struct flight *first, *last; // that gather; all but the last are full
     int flying;
     size_t answered; // jobs of the last flight
     int64_t took_us; // that it did
 };
 
-struct enqueue_group *enqueue_group_new(struct http *http)
+struct enqueue_group *enqueue_group_new(struct site *site)
 {
     struct enqueue_group *group = calloc(1, sizeof(*group));
 
     if (group) {
-        group->http = http;
+        group->site = site;
     }
     return group;
 }
@@ -77,12 +78,24 @@ static void reply_id(struct exchange *exchange, int64_t id)
 
 // ---- one by one ----
 
+static void send_alone(struct exchange *exchange, enum database_lane lane);
+
+// Of several shards the next may take it.
+static void failed(struct exchange *exchange, const struct mr_error *err, bool sent)
+{
+    if (place_again(exchange, err, sent)) {
+        send_alone(exchange, DATABASE_COMMON);
+    } else {
+        exchange_fail(exchange, err);
+    }
+}
+
 static void alone_answered(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
 
     if (err) {
-        exchange_fail(exchange, err);
+        failed(exchange, err, true);
     } else {
         reply_id(exchange, id_in(result, 0));
     }
@@ -90,6 +103,7 @@ static void alone_answered(void *arg, PGresult *result, const struct mr_error *e
 
 static void send_alone(struct exchange *exchange, enum database_lane lane)
 {
+    struct mr_error err;
     AUTO_BUF jobs;
     AUTO_CALL call;
 
@@ -97,7 +111,9 @@ static void send_alone(struct exchange *exchange, enum database_lane lane)
     call_init(&call, CALL_API_ENQUEUE_JOBS);
     buf_printf(&jobs, "[%s]", buf_peek(&exchange->body));
     call_text_sized(&call, buf_peek(&jobs), jobs.len);
-    exchange_call(exchange, lane, &call, alone_answered);
+    if (database_call(exchange->site->db, lane, &call, alone_answered, exchange, &err)) {
+        failed(exchange, &err, false);
+    }
 }
 
 // ---- together ----
@@ -131,7 +147,7 @@ static void flight_answered(void *arg, PGresult *result, const struct mr_error *
         } else if (flight->count > 1 && is_refusal(err)) {
             send_alone(flight->jobs[i], DATABASE_ENQUEUE);
         } else {
-            exchange_fail(flight->jobs[i], err);
+            failed(flight->jobs[i], err, true);
         }
     }
     free(flight);
@@ -141,7 +157,7 @@ static void flight_answered(void *arg, PGresult *result, const struct mr_error *
 static void flight_fail(struct flight *flight, const struct mr_error *err)
 {
     for (size_t i = 0; i < flight->count; i++) {
-        exchange_fail(flight->jobs[i], err);
+        failed(flight->jobs[i], err, false);
     }
     free(flight);
 }
@@ -167,7 +183,7 @@ static void depart(struct enqueue_group *group)
     flight->departed_us = clock_us();
     int code = buf_status(&jobs, &err);
     code = code ? code
-                : database_call(group->http->db, DATABASE_ENQUEUE, &call, flight_answered, flight,
+                : database_call(group->site->db, DATABASE_ENQUEUE, &call, flight_answered, flight,
                                 &err);
     if (code) {
         flight_fail(flight, &err);
@@ -178,8 +194,8 @@ static void depart(struct enqueue_group *group)
 
 static void on_lingered(uv_timer_t *timer)
 {
-    struct http *http = timer->data;
-    struct enqueue_group *group = http->group;
+    const struct site *site = timer->data;
+    struct enqueue_group *group = site->group;
 
     if (group->first && group->flying == 0) {
         depart(group);
@@ -190,7 +206,7 @@ static void on_lingered(uv_timer_t *timer)
 static bool linger(struct enqueue_group *group)
 {
     int64_t wait_ms = group->took_us / 2000;
-    uv_timer_t *timer = &group->http->linger;
+    uv_timer_t *timer = &group->site->linger;
 
     if (group->first->next || group->first->count >= group->answered || wait_ms == 0) {
         return false;
@@ -209,7 +225,7 @@ static void consider(struct enqueue_group *group)
     while (group->first && group->flying < FLIGHTS_MAX &&
            (group->flying == 0 ? !linger(group)
                                : group->first->next || group->first->count >= SECOND_MIN)) {
-        uv_timer_stop(&group->http->linger);
+        uv_timer_stop(&group->site->linger);
         depart(group);
     }
 }

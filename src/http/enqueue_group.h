@@ -13,10 +13,10 @@
 
 struct exchange;
 struct enqueue_group;
-struct http;
+struct site;
 
 // NULL without memory.
-struct enqueue_group *enqueue_group_new(struct http *http);
+struct enqueue_group *enqueue_group_new(struct site *site);
 void enqueue_group_free(struct enqueue_group *group);
 
 // Enqueues the job that is the exchange's body, and replies to it. `alone`: in a transaction of its

@@ -20,6 +20,7 @@ struct exchange *exchange_new(struct http *http, const char *uri)
         return NULL;
     }
     exchange->http = http;
+    exchange->site = sites_several(http) ? NULL : &http->sites[0];
     buf_init(&exchange->body, (size_t)http->options.max_body);
     target_read(uri, &exchange->target, &exchange->target_err);
     http->exchanges++;
@@ -175,7 +176,7 @@ void exchange_call(struct exchange *exchange, enum database_lane lane, const str
 {
     struct mr_error err;
 
-    if (database_call(exchange->http->db, lane, call, answer, exchange, &err)) {
+    if (database_call(exchange->site->db, lane, call, answer, exchange, &err)) {
         exchange_fail(exchange, &err);
     }
 }

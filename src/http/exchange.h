@@ -14,6 +14,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -29,6 +30,7 @@ struct hangup;
 
 struct exchange {
     struct http *http;
+    struct site *site; // whose database it is about; NULL: of several none, or not known yet
     struct MHD_Connection *connection;
     struct visit *visit; // of the connection
     struct target target;
@@ -37,6 +39,9 @@ struct exchange {
     const char *variables[EXCHANGE_VARIABLES_MAX]; // of the route's path
     struct buf body;
     struct json_slice kind, queue; // of the single job that is the body, for the figures
+    uint32_t tried;                // of several sites, those that did not take its job
+    bool placed;                   // its job has its site
+    bool pinned;                   // its job can go nowhere else: see place.h
     int questions;                 // about payloads, that were asked for it: see payloads.h
     route_fn *then;                // what goes on when the last one is answered
     bool begun;                    // the head was looked at

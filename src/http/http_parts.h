@@ -8,15 +8,14 @@
 #include <microhttpd.h>
 #include <uv.h>
 
-#include "client/policy.h"
+#include "client/shard.h"
 #include "http/database.h"
 #include "http/http.h"
+#include "http/site.h"
 
-struct enqueue_group;
 struct long_poll;
 struct sse;
 struct metrics;
-struct wakeup;
 
 // A connection, from its beginning to its end.
 struct visit {
@@ -36,18 +35,22 @@ struct http {
     char *tls_key, *tls_cert; // contents
     uv_poll_t poll;
     uv_prepare_t prepare;
-    uv_timer_t timer;  // every second
-    uv_timer_t soon;   // so that the loop does not sleep
-    uv_timer_t linger; // of the group: see enqueue_group.c
+    uv_timer_t timer; // every second
+    uv_timer_t soon;  // so that the loop does not sleep
     struct visit *visits;
-    struct database *db;
-    struct enqueue_group *group;
+    struct site *sites; // the databases: one, or each shard
+    int site_count;
+    struct shard_set set; // of several: which shard is where
+    unsigned turn;        // of several: whose turn it is
+    unsigned ticks;       // of sites_look()
+    int open_parts;       // of sites that close
+    bool closing_wakeups; // these are the last of them
+    void (*sites_closed)(void *arg);
+    void *sites_closed_arg;
     struct long_poll *long_poll;
-    struct wakeup *wakeup;
     struct sse *sse;
     struct metrics *metrics;
-    struct policies policies; // of payloads, as the queues were asked
-    bool due;                 // MHD has something to do
+    bool due; // MHD has something to do
     bool stopping;
     int64_t stop_at_ms;
     int exchanges; // that have not ended

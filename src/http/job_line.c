@@ -23,6 +23,7 @@ static void on_member(void *arg, struct json_slice key, struct json_slice value)
 {
     struct job_line *job = arg;
 
+    job->spelled = job->spelled || memchr(key.at, '\\', key.len);
     if (json_slice_is(key, "kind")) {
         job->kind = text_in(value);
     } else if (json_slice_is(key, "queue")) {
@@ -31,6 +32,13 @@ static void on_member(void *arg, struct json_slice key, struct json_slice value)
         job->meta = value;
     } else if (json_slice_is(key, "unique_key")) {
         job->alone = true;
+        job->unique_key = value;
+    } else if (json_slice_is(key, "ordering_key")) {
+        job->ordering_key = value;
+    } else if (json_slice_is(key, "tenant")) {
+        job->tenant = value;
+    } else if (json_slice_is(key, "ref")) {
+        job->ref = value;
     }
 }
 

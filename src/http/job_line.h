@@ -17,7 +17,9 @@ struct job_line {
     struct json_slice text;
     struct json_slice kind, queue; // between the quotes; `at` NULL: not given, or with escapes
     struct json_slice meta;
-    bool alone; // it may wait for others: it shares no transaction with jobs of other clients
+    struct json_slice tenant, ordering_key, unique_key, ref; // JSON; `at` NULL: not given
+    bool spelled; // a name has escapes: what it is called is not known here
+    bool alone;   // it may wait for others: it shares no transaction with jobs of other clients
 };
 
 // Fails with MR_EINVALID when it is no object in JSON.

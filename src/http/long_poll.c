@@ -28,12 +28,13 @@ struct line {
     struct long_poll *long_poll;
     struct line *next;
     struct waiter *first, *last;
-    struct wakeup_queue *queue; // that it waits for; NULL: for a job, or nobody would wake it
-    int64_t since_ms;           // it is there
-    int64_t ask_at_ms;          // the first asks again
-    int64_t left_at_ms;         // when the last has left
-    bool woken;                 // while nobody could ask
-    bool limited;               // a limit of the queue left nothing
+    struct wakeup_queue *queues[SHARD_NUMBERS]; // that it waits for, at each site; NULL: for a job,
+                                                // or nobody would wake it
+    int64_t since_ms;                           // it is there
+    int64_t ask_at_ms;                          // the first asks again
+    int64_t left_at_ms;                         // when the last has left
+    bool woken;                                 // while nobody could ask
+    bool limited;                               // a limit of the queue left nothing
     char name[];
 };
 
@@ -41,8 +42,12 @@ struct waiter {
     struct long_poll *long_poll;
     struct exchange *exchange; // alive as long as this
     struct call call;
-    bool claims;      // what it gets is a lease
-    int64_t until_ms; // it waits
+    bool claims;       // what it gets is a lease
+    struct site *site; // that is asked, or was last
+    unsigned first;    // of several sites, the one that a round began with
+    int asked;         // of them, in this round
+    bool empty;        // one of them had nothing, in this round
+    int64_t until_ms;  // it waits
     bool asking;
     struct line *line; // it stands in; NULL
     struct waiter *next, *prev;
@@ -93,7 +98,9 @@ static struct line *line_new(struct long_poll *long_poll, const char *name, cons
         memcpy(line->name, name, strlen(name) + 1);
         line->long_poll = long_poll;
         line->since_ms = clock_ms();
-        line->queue = queue ? wakeup_add(long_poll->http->wakeup, queue, on_woken, line) : NULL;
+        for (int i = 0; queue && i < long_poll->http->site_count; i++) {
+            line->queues[i] = wakeup_add(long_poll->http->sites[i].wakeup, queue, on_woken, line);
+        }
         line->next = long_poll->lines;
         long_poll->lines = line;
         start_ticking(long_poll);
@@ -122,13 +129,27 @@ static void line_leave(struct waiter *waiter)
     }
 }
 
+// Whether a producer would notify, on whatever shard that can be asked.
+static bool line_stands(const struct line *line)
+{
+    const struct http *http = line->long_poll->http;
+    struct mr_error err;
+
+    for (int i = 0; i < http->site_count; i++) {
+        if (!wakeup_stands(line->queues[i]) && site_check(&http->sites[i], &err) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int64_t line_pause_ms(const struct line *line)
 {
     int64_t waited_ms = clock_ms() - line->since_ms;
     int64_t pause_ms = waited_ms / PATIENCE;
 
     if (str_starts(line->name, "queue ")) {
-        pause_ms = line->limited || !wakeup_stands(line->queue) ? 0 : LONG_POLL_IDLE_MS;
+        pause_ms = line->limited || !line_stands(line) ? 0 : LONG_POLL_IDLE_MS;
     }
     return pause_ms < LONG_POLL_MS        ? LONG_POLL_MS
            : pause_ms > LONG_POLL_IDLE_MS ? LONG_POLL_IDLE_MS
@@ -139,7 +160,9 @@ static int64_t line_pause_ms(const struct line *line)
 static void line_go_on(struct line *line)
 {
     line->ask_at_ms = clock_ms() + line_pause_ms(line);
-    wakeup_renew(line->queue);
+    for (int i = 0; i < line->long_poll->http->site_count; i++) {
+        wakeup_renew(line->queues[i]);
+    }
     if (line->woken) {
         line_wake(line);
     }
@@ -184,8 +207,8 @@ static void release(const struct waiter *waiter)
         returned->long_poll = waiter->long_poll;
         waiter_name(waiter, returned->line);
     }
-    if (!returned || database_call(waiter->long_poll->http->db, DATABASE_COMMON, &call, on_returned,
-                                   returned, NULL)) {
+    if (!returned ||
+        database_call(waiter->site->db, DATABASE_COMMON, &call, on_returned, returned, NULL)) {
         free(returned);
     }
 }
@@ -328,7 +351,7 @@ static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw)
     } else {
         call_numbers(&call, &id, 1);
     }
-    database_call(waiter->long_poll->http->db, DATABASE_COMMON, &call, flaw_was_told, NULL, NULL);
+    database_call(waiter->site->db, DATABASE_COMMON, &call, flaw_was_told, NULL, NULL);
 }
 
 // What it was told, the parts of its jobs decoded. *ret_jobs: how many are left of those that are.
@@ -346,6 +369,44 @@ static int take_told(struct waiter *waiter, const PGresult *result, size_t *ret_
     return buf_status(&waiter->last, err);
 }
 
+static void on_lease(void *arg, struct json_slice key, struct json_slice value)
+{
+    struct json_slice *lease = arg;
+
+    if (json_slice_is(key, "lease") && value.at[0] == '"') {
+        *lease = value;
+    }
+}
+
+// Of several shards: the lease in what it was told begins with its shard.
+static int name_shard(struct waiter *waiter, struct mr_error *err)
+{
+    struct json_slice lease = {0};
+    struct buf named;
+
+    int code = json_each_member((struct json_slice){buf_peek(&waiter->last), waiter->last.len},
+                                on_lease, &lease, err);
+    if (code || !lease.at) {
+        return code;
+    }
+    size_t before = (size_t)(lease.at + 1 - waiter->last.data);
+    buf_init(&named, CALL_SIZE_MAX);
+    buf_add(&named, waiter->last.data, before);
+    buf_printf(&named, "s%d:", site_number(waiter->site));
+    buf_add(&named, waiter->last.data + before, waiter->last.len - before);
+    buf_done(&waiter->last);
+    waiter->last = named;
+    return buf_status(&waiter->last, err);
+}
+
+static void ask_on(struct waiter *waiter, const struct mr_error *err);
+
+// Troubles of one shard that are none of the others'.
+static bool is_passed(int code)
+{
+    return code == MR_ECONNECT || code == MR_ETIMEOUT || code == MR_EREADONLY;
+}
+
 static void answered(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
@@ -355,8 +416,12 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     struct line *line = waiter->line;
 
     waiter->asking = false;
-    if (err) {
+    if (err && exchange->gone) { // no other shard is asked for a client that left
         fail(waiter, err);
+        return;
+    }
+    if (err) {
+        ask_on(waiter, err);
         return;
     }
     bool over = PQntuples(result) > 0 && is_over(waiter, result);
@@ -371,7 +436,8 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
         }
         return;
     }
-    if (take_told(waiter, result, &jobs, &told_err)) {
+    if (take_told(waiter, result, &jobs, &told_err) ||
+        (waiter->lease && sites_several(exchange->http) && name_shard(waiter, &told_err))) {
         fail(waiter, &told_err);
     } else if (jobs == 0) { // none of them can be run: there may be others
         free(waiter->lease);
@@ -380,20 +446,60 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     } else if (over) {
         finish(waiter, true);
     } else {
+        waiter->empty = true;
+        ask_on(waiter, NULL);
+    }
+}
+
+// The one it is about, or the next in turn.
+static int ask_site(struct waiter *waiter, struct mr_error *err)
+{
+    struct http *http = waiter->long_poll->http;
+
+    waiter->site = waiter->exchange->site;
+    if (!waiter->site) {
+        unsigned turn = waiter->first + (unsigned)waiter->asked;
+        waiter->site = &http->sites[turn % (unsigned)http->site_count];
+    }
+    waiter->asked++;
+    int code = site_check(waiter->site, err);
+    return code ? code
+                : database_call(waiter->site->db, DATABASE_CLAIM, &waiter->call, answered,
+                                waiter->exchange, err);
+}
+
+// Of several shards, those that fail are passed over as long as another can be asked. `err`: of the
+// one before, or NULL.
+static void ask_on(struct waiter *waiter, const struct mr_error *err)
+{
+    int all = waiter->exchange->site ? 1 : waiter->long_poll->http->site_count;
+    struct mr_error why = {0};
+
+    if (err) {
+        why = *err;
+    }
+    while (waiter->asked < all && (!why.code || is_passed(why.code))) {
+        struct mr_error next = {0};
+        waiter->asking = true;
+        if (ask_site(waiter, &next) == 0) {
+            return;
+        }
+        waiter->asking = false;
+        why = next;
+    }
+    if (why.code && (!waiter->empty || !is_passed(why.code))) {
+        fail(waiter, &why);
+    } else {
         wait_on(waiter);
     }
 }
 
 static void ask(struct waiter *waiter)
 {
-    struct mr_error err;
-
-    waiter->asking = true;
-    if (database_call(waiter->long_poll->http->db, DATABASE_CLAIM, &waiter->call, answered,
-                      waiter->exchange, &err)) {
-        waiter->asking = false;
-        fail(waiter, &err);
-    }
+    waiter->first = waiter->long_poll->http->turn++;
+    waiter->asked = 0;
+    waiter->empty = false;
+    ask_on(waiter, NULL);
 }
 
 // ---- the tick ----
@@ -417,9 +523,34 @@ static void line_tick(struct line *line, int64_t now_ms)
     }
 }
 
+static bool line_is_woken(const struct line *line)
+{
+    for (int i = 0; i < line->long_poll->http->site_count; i++) {
+        if (line->queues[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool line_is_over(const struct line *line, int64_t now_ms)
 {
-    return !line->first && (!line->queue || now_ms - line->left_at_ms >= LINGER_MS);
+    return !line->first && (!line_is_woken(line) || now_ms - line->left_at_ms >= LINGER_MS);
+}
+
+// False while one of them cannot be.
+static bool line_remove_queues(struct line *line)
+{
+    bool all = true;
+
+    for (int i = 0; i < line->long_poll->http->site_count; i++) {
+        if (wakeup_remove(line->queues[i])) {
+            line->queues[i] = NULL;
+        } else {
+            all = false;
+        }
+    }
+    return all;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -430,7 +561,7 @@ static void on_tick(uv_timer_t *timer)
     for (struct line **at = &long_poll->lines; *at;) {
         struct line *line = *at;
         line_tick(line, now_ms);
-        if (line_is_over(line, now_ms) && wakeup_remove(line->queue)) {
+        if (line_is_over(line, now_ms) && line_remove_queues(line)) {
             *at = line->next;
             free(line);
         } else {

@@ -15,7 +15,6 @@
 #include "http/exchange.h"
 #include "http/process_figures.h"
 #include "http/reply.h"
-#include "http/wakeup.h"
 
 #define TEXT_MAX    (64 * 1024 * 1024)
 #define WAITING_MAX 1000
@@ -23,17 +22,25 @@
 
 struct metrics {
     struct http *http;
-    json_t *facts; // of the database; NULL: none
+    struct fact *facts; // of each database
     int64_t asked_at_ms;
-    bool asking;
+    int asking; // databases that have not answered
     struct exchange *waiting[WAITING_MAX];
     int waiting_count;
+};
+
+// What a database says.
+struct fact {
+    struct metrics *metrics;
+    struct site *site;
+    json_t *value; // NULL: it has not answered
 };
 
 // What a writer writes with.
 struct page {
     struct http *http;
-    const json_t *facts; // NULL: the database has not answered
+    const struct site *site; // whose facts these are; NULL for a writer that needs none
+    const json_t *facts;     // NULL: the database has not answered
     struct buf *out;
 };
 
@@ -79,10 +86,24 @@ static bool is_figure(const json_t *value)
     return json_is_number(value) || json_is_boolean(value);
 }
 
+// The name and, of several shards, which one. `labels`: others follow.
+static void add_name(const struct page *page, const char *name, bool labels)
+{
+    bool shard = sites_several(page->http);
+
+    buf_printf(page->out, "%s%s", name, labels || shard ? "{" : "");
+    if (shard) {
+        buf_puts(page->out, "shard=");
+        add_label(page->out, page->site->name);
+        buf_puts(page->out, labels ? "," : "}");
+    }
+}
+
 static void add_labelled(const struct page *page, const char *name, const char *label,
                          const char *label_value, const json_t *value)
 {
-    buf_printf(page->out, "%s{%s=", name, label);
+    add_name(page, name, true);
+    buf_printf(page->out, "%s=", label);
     add_label(page->out, label_value);
     buf_puts(page->out, "}");
     add_number(page->out, value);
@@ -120,7 +141,8 @@ static void write_totals(const struct page *page, const struct metric *metric)
             snprintf(key, sizeof(key), "%s_total", outcomes[j]);
             const json_t *value = json_object_get(queue, key);
             if (is_figure(value)) {
-                buf_printf(page->out, "%s{queue=", metric->name);
+                add_name(page, metric->name, true);
+                buf_puts(page->out, "queue=");
                 add_label(page->out, name);
                 buf_printf(page->out, ",outcome=\"%s\"}", outcomes[j]);
                 add_number(page->out, value);
@@ -148,7 +170,7 @@ static void write_scalar(const struct page *page, const struct metric *metric)
     const json_t *value = json_object_get(page->facts, metric->key);
 
     if (is_figure(value)) {
-        buf_puts(page->out, metric->name);
+        add_name(page, metric->name, false);
         add_number(page->out, value);
     }
 }
@@ -158,14 +180,16 @@ static void write_disk(const struct page *page, const struct metric *metric)
     const char *data = json_string_value(json_object_get(page->facts, metric->key));
     struct disk disk;
 
-    if (disk_look(page->http, data, &disk)) {
-        buf_printf(page->out, "%s %.6g\n", metric->name, disk.free_ratio);
+    if (disk_look(page->site, data, &disk)) {
+        add_name(page, metric->name, false);
+        buf_printf(page->out, " %.6g\n", disk.free_ratio);
     }
 }
 
 static void write_up(const struct page *page, const struct metric *metric)
 {
-    buf_printf(page->out, "%s %d\n", metric->name, page->facts != NULL);
+    add_name(page, metric->name, false);
+    buf_printf(page->out, " %d\n", page->facts != NULL);
 }
 
 // ---- writers of what this process knows ----
@@ -403,8 +427,7 @@ static void write_relay_entries(const struct page *page, const struct metric *me
 static void write_reconnects(const struct page *page, const struct metric *metric)
 {
     const struct http *http = page->http;
-    int64_t all = database_reconnects(http->db) + wakeup_reconnects(http->wakeup) +
-                  http->hooks.reconnects(http->hooks.arg);
+    int64_t all = sites_reconnects(http) + http->hooks.reconnects(http->hooks.arg);
 
     buf_printf(page->out, "%s %lld\n", metric->name, (long long)all);
 }
@@ -526,14 +549,14 @@ static void write_head(struct buf *out, const char *name, const char *help, cons
 }
 
 // A queue that the database does not know has no jobs.
-static void write_alias(const struct page *page, const struct http_alias *alias)
+static void write_alias(const struct page *page, const struct metric *metric,
+                        const struct http_alias *alias)
 {
-    const struct metric *metric = find_queue_metric(alias->metric);
     const json_t *found = NULL;
     json_t *queue = NULL;
     size_t i = 0;
 
-    if (!metric || !page->facts) {
+    if (!page->facts) {
         return;
     }
     json_array_foreach(json_object_get(page->facts, "queues"), i, queue)
@@ -541,8 +564,7 @@ static void write_alias(const struct page *page, const struct http_alias *alias)
         const char *name = json_string_value(json_object_get(queue, "queue"));
         found = name && str_equal(name, alias->queue) ? json_object_get(queue, metric->key) : found;
     }
-    write_head(page->out, alias->name, metric->help, metric->type);
-    buf_puts(page->out, alias->name);
+    add_name(page, alias->name, false);
     if (is_figure(found)) {
         add_number(page->out, found);
     } else {
@@ -550,7 +572,52 @@ static void write_alias(const struct page *page, const struct http_alias *alias)
     }
 }
 
+static bool has_facts(const struct http *http)
+{
+    for (int i = 0; i < http->site_count; i++) {
+        if (http->metrics->facts[i].value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_aliases(struct http *http, const struct http_alias *alias, struct buf *out)
+{
+    const struct metric *metric = find_queue_metric(alias->metric);
+
+    if (!metric || !has_facts(http)) {
+        return;
+    }
+    write_head(out, alias->name, metric->help, metric->type);
+    for (int i = 0; i < http->site_count; i++) {
+        const struct page page = {http, &http->sites[i], http->metrics->facts[i].value, out};
+        write_alias(&page, metric, alias);
+    }
+}
+
 // ---- the page ----
+
+// Whether it is written once for each database.
+static bool is_of_database(const struct metric *metric)
+{
+    return metric->write == write_queues || metric->write == write_totals ||
+           metric->write == write_map || metric->write == write_scalar ||
+           metric->write == write_disk || metric->write == write_up;
+}
+
+static void write_metric(struct http *http, const struct metric *metric, struct buf *out)
+{
+    write_head(out, metric->name, metric->help, metric->type);
+    if (!is_of_database(metric)) {
+        metric->write(&(struct page){http, NULL, NULL, out}, metric);
+        return;
+    }
+    for (int i = 0; i < http->site_count; i++) {
+        const struct page page = {http, &http->sites[i], http->metrics->facts[i].value, out};
+        metric->write(&page, metric);
+    }
+}
 
 static void reply(struct exchange *exchange)
 {
@@ -559,13 +626,11 @@ static void reply(struct exchange *exchange)
     AUTO_BUF text;
 
     buf_init(&text, TEXT_MAX);
-    const struct page page = {http, http->metrics->facts, &text};
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        write_head(&text, table[i].name, table[i].help, table[i].type);
-        table[i].write(&page, &table[i]);
+        write_metric(http, &table[i], &text);
     }
     for (size_t i = 0; i < http->options.alias_count; i++) {
-        write_alias(&page, &http->options.aliases[i]);
+        write_aliases(http, &http->options.aliases[i], &text);
     }
     if (buf_status(&text, NULL) == 0) {
         response = MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_COPY);
@@ -587,42 +652,79 @@ static void reply_all(struct metrics *metrics)
     }
 }
 
+static void take(struct fact *fact, const PGresult *result)
+{
+    json_decref(fact->value);
+    fact->value =
+        result ? json_loadb(PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0), 0, NULL)
+               : NULL;
+}
+
+static void count_answer(struct metrics *metrics)
+{
+    if (--metrics->asking == 0) {
+        metrics->asked_at_ms = clock_ms();
+        reply_all(metrics);
+    }
+}
+
 static void answered(void *arg, PGresult *result, const struct mr_error *err)
 {
-    struct metrics *metrics = arg;
+    struct fact *fact = arg;
 
-    metrics->asking = false;
-    json_decref(metrics->facts);
-    metrics->facts =
-        err ? NULL
-            : json_loadb(PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0), 0, NULL);
-    metrics->asked_at_ms = clock_ms();
-    reply_all(metrics);
+    take(fact, err ? NULL : result);
+    count_answer(fact->metrics);
+}
+
+// What each says; made when somebody first asks, because sites are opened after this.
+static bool make_facts(struct metrics *metrics)
+{
+    struct http *http = metrics->http;
+
+    if (!metrics->facts &&
+        (metrics->facts = calloc((size_t)http->site_count, sizeof(*metrics->facts)))) {
+        for (int i = 0; i < http->site_count; i++) {
+            metrics->facts[i] = (struct fact){.metrics = metrics, .site = &http->sites[i]};
+        }
+    }
+    return metrics->facts;
+}
+
+static void ask(struct metrics *metrics)
+{
+    struct mr_error err;
+    AUTO_CALL call;
+
+    call_init(&call, CALL_API_METRICS);
+    metrics->asking = 1; // this
+    for (int i = 0; i < metrics->http->site_count; i++) {
+        struct fact *fact = &metrics->facts[i];
+        if (site_check(fact->site, &err) ||
+            database_call(fact->site->db, DATABASE_COMMON, &call, answered, fact, &err)) {
+            take(fact, NULL);
+        } else {
+            metrics->asking++;
+        }
+    }
+    count_answer(metrics);
 }
 
 void api_metrics(struct exchange *exchange)
 {
     struct metrics *metrics = exchange->http->metrics;
-    struct mr_error err;
-    AUTO_CALL call;
 
-    call_init(&call, CALL_API_METRICS);
     if (!metrics->asking && metrics->asked_at_ms &&
         clock_ms() - metrics->asked_at_ms < METRICS_FRESH_MS) {
         reply(exchange);
         return;
     }
-    if (metrics->waiting_count == WAITING_MAX) {
+    if (metrics->waiting_count == WAITING_MAX || !make_facts(metrics)) {
         exchange_refuse(exchange, 503, "too many ask for metrics", NULL);
         return;
     }
     metrics->waiting[metrics->waiting_count++] = exchange;
-    if (metrics->asking) {
-        return;
-    }
-    metrics->asking = true;
-    if (database_call(exchange->http->db, DATABASE_COMMON, &call, answered, metrics, &err)) {
-        answered(metrics, NULL, &err);
+    if (!metrics->asking) {
+        ask(metrics);
     }
 }
 
@@ -639,7 +741,10 @@ struct metrics *metrics_new(struct http *http)
 void metrics_free(struct metrics *metrics)
 {
     if (metrics) {
-        json_decref(metrics->facts);
+        for (int i = 0; metrics->facts && i < metrics->http->site_count; i++) {
+            json_decref(metrics->facts[i].value);
+        }
+        free(metrics->facts);
         free(metrics);
     }
 }

@@ -13,6 +13,7 @@
 #include "http/exchange.h"
 #include "http/job_line.h"
 #include "http/payloads.h"
+#include "http/place.h"
 
 struct stream {
     struct splitter splitter;
@@ -188,7 +189,7 @@ static void send_chunk(struct exchange *exchange)
     call_text_sized(&call, buf_peek(&stream->chunk), stream->chunk.len);
     int code = buf_status(&stream->chunk, &err);
     code = code ? code
-                : database_call(exchange->http->db, DATABASE_COMMON, &call, chunk_answered,
+                : database_call(exchange->site->db, DATABASE_COMMON, &call, chunk_answered,
                                 exchange, &err);
     if (code) {
         stream_fail(exchange, &err);
@@ -207,7 +208,7 @@ static void take_line(struct exchange *exchange, struct json_slice line)
     if (splitter_is_blank(line)) {
         return;
     }
-    if (job_line_read(line, &job, &err)) {
+    if (job_line_read(line, &job, &err) || place_check(exchange, &job, &err)) {
         mr_error_prefix(&err, "line %" PRId64, stream->line);
         stream_fail(exchange, &err);
         return;
@@ -274,6 +275,23 @@ static void on_ended(struct exchange *exchange, bool delivered)
     free(stream);
 }
 
+// Of several shards a stream goes to one: a chunk is a transaction.
+static bool stream_placed(struct exchange *exchange)
+{
+    struct mr_error err;
+
+    if (!exchange->site) {
+        exchange_refuse(exchange, 400, "a stream goes to one of several shards: say which",
+                        "Give its number as shard=N in the query, or send arrays or single jobs.");
+        return false;
+    }
+    if (site_check_open(exchange->site, &err)) {
+        exchange_fail(exchange, &err);
+        return false;
+    }
+    return true;
+}
+
 bool ndjson_begin(struct exchange *exchange)
 {
     const char *traceparent = exchange_header(exchange, "traceparent");
@@ -282,6 +300,9 @@ bool ndjson_begin(struct exchange *exchange)
     if (exchange_header(exchange, "Idempotency-Key")) {
         exchange_refuse(exchange, 400, "a stream cannot have an Idempotency-Key",
                         "It is committed chunk by chunk. Send an array instead.");
+        return false;
+    }
+    if (sites_several(exchange->http) && (!place(exchange) || !stream_placed(exchange))) {
         return false;
     }
     stream = calloc(1, sizeof(*stream));

@@ -26,7 +26,7 @@ static void go_on(struct question *question, const struct policy *policy)
     struct exchange *exchange = question->exchange;
     route_fn *then = question->then;
 
-    policies_put(&exchange->http->policies, question->name, policy, clock_ms());
+    policies_put(&exchange->site->policies, question->name, policy, clock_ms());
     free(question);
     then(exchange);
 }
@@ -60,7 +60,7 @@ static void ask(struct exchange *exchange, const char *name, const char *queue, 
     question->exchange = exchange;
     question->then = then;
     memcpy(question->name, name, strlen(name) + 1);
-    if (database_call(exchange->http->db, DATABASE_COMMON, &call, answered, question, NULL)) {
+    if (database_call(exchange->site->db, DATABASE_COMMON, &call, answered, question, NULL)) {
         go_on(question, &(struct policy){0});
     }
 }
@@ -74,7 +74,7 @@ void payloads_ask(struct exchange *exchange, const char *queue, route_fn *then)
 static const struct policy *find(const struct exchange *exchange, const char *name)
 {
     static const struct policy none = {0};
-    const struct policy *known = policies_find(&exchange->http->policies, name, clock_ms());
+    const struct policy *known = policies_find(&exchange->site->policies, name, clock_ms());
 
     return known || exchange->questions < QUESTIONS_MAX ? known : &none;
 }

@@ -43,6 +43,21 @@ struct param {
     bool required;
 };
 
+// Which of several shards a request goes to. `shard` in the query chooses one, but for the first
+// three.
+enum route_place {
+    PLACE_NONE = 0, // none, or the route sees to it
+    PLACE_ID,       // that of the job whose id is in the path
+    PLACE_LEASE,    // that of the lease in the path
+    PLACE_JOB,      // that of the job in the body
+    PLACE_TURN,     // one after the other
+    PLACE_FIRST,    // the one with the lowest number
+    PLACE_ONE,      // the one that is chosen
+    PLACE_SUM,      // all: the answers' figures are added up
+    PLACE_LIST,     // all: the answers' lists are put together
+    PLACE_EACH,     // all: it is done on each
+};
+
 typedef void route_fn(struct exchange *exchange);
 
 #define ROUTE_PARAMS_MAX 10
@@ -55,8 +70,9 @@ struct route {
     enum call_kind call;                   // of api_call
     struct param params[ROUTE_PARAMS_MAX]; // of that call, in order
     unsigned status;                       // when it went well; 0: 200
-    bool body;                             // takes one
-    bool stream;                           // in pieces, of NDJSON
+    enum route_place place;
+    bool body;   // takes one
+    bool stream; // in pieces, of NDJSON
 };
 
 extern const struct route routes[];

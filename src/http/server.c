@@ -18,18 +18,16 @@
 #include "base/log.h"
 #include "http/admit.h"
 #include "http/disk.h"
-#include "http/enqueue_group.h"
 #include "http/exchange.h"
 #include "http/http_parts.h"
 #include "http/listen.h"
 #include "http/long_poll.h"
 #include "http/metrics.h"
+#include "http/place.h"
 #include "http/route.h"
 #include "http/sse.h"
-#include "http/wakeup.h"
 
-#define TICK_MS     1000
-#define CONNECTIONS 4
+#define TICK_MS 1000
 // What MHD keeps for a connection: the head of a request has to fit.
 #define CONNECTION_MEMORY (16 * 1024)
 #define TURNS_MAX         64
@@ -186,7 +184,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     }
     exchange->visit->until_ms = 0;
     if (!exchange_replied(exchange) && !exchange->gone) {
-        exchange->route->run(exchange);
+        place_and_run(exchange);
     }
     if (exchange_replied(exchange) || exchange->gone) {
         return send_reply(exchange);
@@ -263,6 +261,7 @@ static void on_tick(uv_timer_t *timer)
     struct http *http = timer->data;
 
     end_overdue(http);
+    sites_look(http);
     http->due = true;
     if (http->stopping) {
         check_stopped(http);
@@ -279,25 +278,13 @@ static void on_all_closed(void *arg)
 
     free(http->tls_key);
     free(http->tls_cert);
-    enqueue_group_free(http->group);
     long_poll_free(http->long_poll);
     sse_free(http->sse);
     metrics_free(http->metrics);
-    policies_done(&http->policies);
+    sites_free(http);
     free(http);
     if (ended) {
         ended(ended_arg);
-    }
-}
-
-static void on_db_closed(void *arg)
-{
-    struct http *http = arg;
-
-    if (http->wakeup) {
-        wakeup_close(http->wakeup, on_all_closed, http);
-    } else {
-        on_all_closed(http);
     }
 }
 
@@ -305,10 +292,8 @@ static void on_handle_closed(uv_handle_t *handle)
 {
     struct http *http = handle->data;
 
-    if (--http->open_handles == 0 && http->db) {
-        database_close(http->db, on_db_closed, http);
-    } else if (http->open_handles == 0) {
-        on_db_closed(http);
+    if (--http->open_handles == 0) {
+        sites_close(http, on_all_closed, http);
     }
 }
 
@@ -316,8 +301,10 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_all(struct http *http)
 {
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&http->poll, (uv_handle_t *)&http->prepare, (uv_handle_t *)&http->timer,
-        (uv_handle_t *)&http->soon, (uv_handle_t *)&http->linger,
+        (uv_handle_t *)&http->poll,
+        (uv_handle_t *)&http->prepare,
+        (uv_handle_t *)&http->timer,
+        (uv_handle_t *)&http->soon,
     };
 
     uv_poll_stop(&http->poll);
@@ -336,7 +323,7 @@ static void check_stopped(struct http *http)
         close_all(http);
     } else if (http->daemon && clock_ms() >= http->stop_at_ms) {
         // calls that are not answered yet are, with MR_ECONNECT, and their exchanges resumed
-        database_abandon(http->db);
+        sites_abandon(http);
         for (struct visit *visit = http->visits; visit; visit = visit->next) {
             shutdown(visit->fd, SHUT_RDWR);
         }
@@ -361,13 +348,6 @@ void http_stop(struct http *http, void (*ended)(void *arg), void *arg)
 }
 
 // ---- the beginning ----
-
-static void on_db_connected(void *arg)
-{
-    struct http *http = arg;
-
-    http->hooks.connected(http->hooks.arg);
-}
 
 static void on_mhd_log(void *arg, const char *format, va_list args)
 {
@@ -431,9 +411,7 @@ static void join_loop(struct http *http)
     uv_prepare_init(http->loop, &http->prepare);
     uv_timer_init(http->loop, &http->timer);
     uv_timer_init(http->loop, &http->soon);
-    uv_timer_init(http->loop, &http->linger);
     http->poll.data = http->prepare.data = http->timer.data = http->soon.data = http;
-    http->linger.data = http;
     uv_poll_start(&http->poll, UV_READABLE, on_readable);
     uv_prepare_start(&http->prepare, on_prepare);
     uv_timer_start(&http->timer, on_tick, TICK_MS, TICK_MS);
@@ -441,23 +419,13 @@ static void join_loop(struct http *http)
 
 static int open_parts(struct http *http, struct mr_error *err)
 {
-    const struct database_options options = {
-        .dsn = http->options.dsn,
-        .pooler = http->options.pooler,
-        .connections = CONNECTIONS,
-        .connected = on_db_connected,
-        .arg = http,
-    };
-
-    http->group = enqueue_group_new(http);
     http->long_poll = long_poll_new(http);
-    http->wakeup = wakeup_new(http->options.dsn, http->options.pooler, http->loop);
     http->sse = sse_new(http);
     http->metrics = metrics_new(http);
-    if (!http->group || !http->long_poll || !http->wakeup || !http->sse || !http->metrics) {
+    if (!http->long_poll || !http->sse || !http->metrics) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    return database_new(&options, http->loop, &http->db, err);
+    return sites_open(http, err);
 }
 
 static void log_listening(const struct http *http)
@@ -524,7 +492,7 @@ int http_port(const struct http *http)
 
 bool http_connected(const struct http *http)
 {
-    return database_connected(http->db);
+    return sites_connected(http);
 }
 
 static bool same(const char *a, const char *b)

@@ -7,11 +7,13 @@
 
 #include "http/sse.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "http/api.h"
 #include "http/exchange.h"
+#include "http/merge.h"
 #include "http/reply.h"
 
 #define BLOCK_SIZE (16 * 1024)
@@ -28,6 +30,7 @@ struct event {
 
 struct listener {
     struct sse *sse;
+    const struct site *site; // it is about; NULL: about all
     struct exchange *exchange;
     struct event *event; // what is to be sent; NULL: nothing
     size_t sent;         // of it
@@ -40,8 +43,18 @@ struct sse {
     struct listener *listeners;
     int count;
     uv_timer_t *timer; // NULL: nobody listens
-    bool asking;
+    int asking;        // sites that have not answered
+    struct said *said; // by each site, this time
     bool stopping;
+};
+
+// What a site has said.
+struct said {
+    struct sse *sse;
+    const struct site *site;
+    bool asked;
+    struct buf text;
+    struct mr_error err; // code 0: there is a text
 };
 
 // ---- events that are held ----
@@ -134,14 +147,15 @@ static void listener_give(struct listener *listener, struct event *event)
     listener->sent = 0;
 }
 
-static void send_event(struct sse *sse, const char *data, size_t size)
+// To all who listen to a site, or, NULL, to all sites.
+static void send_event(struct sse *sse, const struct site *site, const char *data, size_t size)
 {
     struct event *event = event_new(data, size);
 
     for (struct listener *listener = event ? sse->listeners : NULL, *next; listener;
          listener = next) {
         next = listener->next;
-        if (!listener->event) {
+        if (listener->site == site && !listener->event) {
             listener_give(listener, event);
             wake(listener);
         }
@@ -149,23 +163,142 @@ static void send_event(struct sse *sse, const char *data, size_t size)
     event_drop(event);
 }
 
-// The text of jsonb has no line breaks: it is one line of data.
-static void answered(void *arg, PGresult *result, const struct mr_error *err)
+static bool is_heard(const struct sse *sse, const struct site *site)
 {
-    struct sse *sse = arg;
+    const struct listener *listener = sse->listeners;
+
+    while (listener && listener->site != site) {
+        listener = listener->next;
+    }
+    return listener;
+}
+
+// How all shards do, where there are several: before the end of an object.
+static void add_shards(const struct sse *sse, struct buf *out)
+{
+    if (sites_several(sse->http)) {
+        out->len--;
+        buf_puts(out, ",\"shards\":");
+        sites_describe(sse->http, out);
+        buf_puts(out, "}");
+    }
+}
+
+static void send_trouble(struct sse *sse, const struct site *site, const struct mr_error *err)
+{
     AUTO_BUF event;
 
     buf_init(&event, EVENT_MAX);
-    sse->asking = false;
-    if (err) {
-        buf_puts(&event, "event: trouble\ndata: ");
-        reply_error_body(&event, "unavailable", err->message, err->hint, NULL);
-        buf_puts(&event, "\n\n");
-    } else {
-        buf_printf(&event, "event: overview\ndata: %s\n\n", PQgetvalue(result, 0, 0));
-    }
+    buf_puts(&event, "event: trouble\ndata: ");
+    reply_error_body(&event, "unavailable", err->message, err->hint, NULL);
+    add_shards(sse, &event);
+    buf_puts(&event, "\n\n");
     if (buf_status(&event, NULL) == 0) {
-        send_event(sse, event.data, event.len);
+        send_event(sse, site, event.data, event.len);
+    }
+}
+
+// The text of jsonb has no line breaks: it is one line of data.
+static void send_overview(struct sse *sse, const struct site *site, const char *text)
+{
+    AUTO_BUF event;
+
+    buf_init(&event, EVENT_MAX);
+    buf_printf(&event, "event: overview\ndata: %s", text);
+    add_shards(sse, &event);
+    buf_puts(&event, "\n\n");
+    if (buf_status(&event, NULL) == 0) {
+        send_event(sse, site, event.data, event.len);
+    }
+}
+
+static void send_one(struct sse *sse, const struct said *said)
+{
+    if (said->err.code) {
+        send_trouble(sse, said->site, &said->err);
+    } else {
+        send_overview(sse, said->site, buf_peek(&said->text));
+    }
+}
+
+// Of all shards together.
+static void send_all(struct sse *sse)
+{
+    const struct mr_error *why = NULL;
+    json_t *all = NULL;
+
+    for (int i = 0; i < sse->http->site_count; i++) {
+        const struct said *said = &sse->said[i];
+        json_t *one =
+            said->err.code ? NULL : json_loadb(buf_peek(&said->text), said->text.len, 0, NULL);
+        why = said->err.code && !why ? &said->err : why;
+        merge_mark(one, site_number(said->site));
+        if (all && one) {
+            merge_figures(all, one);
+            json_decref(one);
+        } else if (one) {
+            all = one;
+        }
+    }
+    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    if (text) {
+        send_overview(sse, NULL, text);
+    } else if (why) {
+        send_trouble(sse, NULL, why);
+    }
+    free(text);
+    json_decref(all);
+}
+
+static void publish(struct sse *sse)
+{
+    const struct http *http = sse->http;
+
+    for (int i = 0; i < http->site_count; i++) {
+        if (sse->said[i].asked) {
+            send_one(sse, &sse->said[i]);
+        }
+    }
+    if (sites_several(http) && is_heard(sse, NULL)) {
+        send_all(sse);
+    }
+}
+
+static void take(struct said *said, const PGresult *result, const struct mr_error *err)
+{
+    buf_done(&said->text);
+    said->err = err ? *err : (struct mr_error){0};
+    if (!err) {
+        buf_add(&said->text, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
+    }
+}
+
+static void answered(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct said *said = arg;
+    struct sse *sse = said->sse;
+
+    take(said, result, err);
+    if (--sse->asking == 0) {
+        publish(sse);
+    }
+}
+
+static void ask(struct sse *sse, struct said *said)
+{
+    struct mr_error err;
+    AUTO_CALL call;
+
+    call_init(&call, CALL_API_OVERVIEW);
+    said->asked = is_heard(sse, said->site) || (sites_several(sse->http) && is_heard(sse, NULL));
+    if (!said->asked) {
+        return;
+    }
+    if (site_check(said->site, &err) ||
+        database_call(said->site->db, DATABASE_COMMON, &call, answered, said, &err)) {
+        take(said, NULL, &err);
+    } else {
+        sse->asking++;
     }
 }
 
@@ -174,31 +307,56 @@ static void free_timer(uv_handle_t *handle)
     free(handle);
 }
 
+static void say_waiting(struct sse *sse)
+{
+    static const char waiting[] = ": waiting\n\n";
+
+    for (int i = 0; i < sse->http->site_count; i++) {
+        send_event(sse, sse->said[i].site, waiting, strlen(waiting));
+    }
+    send_event(sse, NULL, waiting, strlen(waiting));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct sse *sse = timer->data;
-    struct mr_error err;
-    AUTO_CALL call;
 
-    call_init(&call, CALL_API_OVERVIEW);
     if (sse->count == 0) {
         uv_close((uv_handle_t *)timer, free_timer);
         sse->timer = NULL;
         return;
     }
     if (sse->asking) {
-        send_event(sse, ": waiting\n\n", strlen(": waiting\n\n"));
+        say_waiting(sse);
         return;
     }
-    sse->asking = true;
-    if (database_call(sse->http->db, DATABASE_COMMON, &call, answered, sse, &err)) {
-        answered(sse, NULL, &err);
+    sse->asking = 1; // this
+    for (int i = 0; i < sse->http->site_count; i++) {
+        ask(sse, &sse->said[i]);
     }
+    if (--sse->asking == 0) {
+        publish(sse);
+    }
+}
+
+// What is said by sites that are opened after this.
+static bool make_said(struct sse *sse)
+{
+    const struct http *http = sse->http;
+
+    if (!sse->said && (sse->said = calloc((size_t)http->site_count, sizeof(*sse->said)))) {
+        for (int i = 0; i < http->site_count; i++) {
+            sse->said[i].sse = sse;
+            sse->said[i].site = &http->sites[i];
+            buf_init(&sse->said[i].text, EVENT_MAX);
+        }
+    }
+    return sse->said;
 }
 
 static void start_ticking(struct sse *sse)
 {
-    if (!sse->timer && (sse->timer = calloc(1, sizeof(uv_timer_t)))) {
+    if (!sse->timer && make_said(sse) && (sse->timer = calloc(1, sizeof(uv_timer_t)))) {
         uv_timer_init(sse->http->loop, sse->timer);
         sse->timer->data = sse;
         uv_timer_start(sse->timer, on_tick, 0, SSE_EVERY_MS);
@@ -219,6 +377,12 @@ struct sse *sse_new(struct http *http)
 
 void sse_free(struct sse *sse)
 {
+    for (int i = 0; sse && sse->said && i < sse->http->site_count; i++) {
+        buf_done(&sse->said[i].text);
+    }
+    if (sse) {
+        free(sse->said);
+    }
     free(sse);
 }
 
@@ -246,6 +410,7 @@ static struct listener *listener_new(struct exchange *exchange)
     }
     listener->sse = sse;
     listener->exchange = exchange;
+    listener->site = exchange->site;
     listener->event = event_new(FIRST_EVENT, strlen(FIRST_EVENT));
     listener->next = sse->listeners;
     if (sse->listeners) {

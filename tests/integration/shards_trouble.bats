@@ -254,13 +254,6 @@ ran()
     grep -q 'completed=' serve.log
 }
 
-@test "the daemon refuses HTTP on several shards, and says what to do" {
-    token=$("$MR_BIN" token --json | jq -r .hash)
-    start_daemon "http { listen = \"127.0.0.1:0\" token t { role = \"admin\" hash = \"$token\" } }"
-    wait_until 60 is_gone "${started[0]}"
-    grep -q 'HTTP serves one database, and dsn names several' serve.log
-}
-
 @test "a bridge or a relay works on one of several shards, and is told which" {
     cd "$BATS_TEST_TMPDIR"
     printf 'dsn = {"dbname=a", "dbname=b"}\n%s\n' 'relay r { queue = q redis = "redis://127.0.0.1:1" }' >relay.conf
