@@ -3,9 +3,11 @@
 // The dashboard: which page, and who is signed in.
 
 import { html, render, useEffect, useErrorBoundary } from "/core/html.js";
-import { useStore } from "/core/store.js";
+import { state, useStore } from "/core/store.js";
 import { take_token, useRoute } from "/core/route.js";
+import { follow_shard } from "/core/shards.js";
 import { Shell } from "/parts/shell.js";
+import { ChooseShard } from "/parts/shard_switch.js";
 import { SignIn, sign_in } from "/parts/sign_in.js";
 import { Overview } from "/pages/overview.js";
 import { Queues } from "/pages/queues.js";
@@ -19,16 +21,17 @@ import { Batch } from "/pages/batch.js";
 import { Workers } from "/pages/workers.js";
 import { System } from "/pages/system.js";
 
-// The first part of the address: the page, and the page of one thing in it.
+// The first part of the address: the page, and the page of one thing in it. of_shard: what is there of
+// one shard only.
 const pages = {
     "": { title: "Overview", all: Overview },
     queues: { title: "Queues", all: Queues, one: Queue },
     jobs: { title: "Jobs", all: Jobs, one: Job },
     dead: { title: "Dead letters", all: Dead },
     schedules: { title: "Schedules", all: Schedules },
-    batches: { title: "Batches", all: Batches, one: Batch },
+    batches: { title: "Batches", all: Batches, one: Batch, of_shard: ["one"] },
     workers: { title: "Workers", all: Workers },
-    system: { title: "System", all: System },
+    system: { title: "System", all: System, of_shard: ["all"] },
 };
 
 function NotFound()
@@ -36,11 +39,24 @@ function NotFound()
     return html`<h1>No such page</h1><p><a href="#/">To the overview</a></p>`;
 }
 
+function Waiting()
+{
+    return html`<p class="muted" role="status">Loading …</p>`;
+}
+
 function page_of(route)
 {
     const [name = "", id, more] = route.parts;
     const page = Object.hasOwn(pages, name) ? pages[name] : null;
 
+    if (page?.of_shard?.includes(id === undefined ? "all" : "one") && state.shard === null) {
+        if (!state.overview && !state.trouble) {
+            return Waiting; // whether there are shards comes with the first event
+        }
+        if (state.shards) {
+            return ChooseShard;
+        }
+    }
     return more !== undefined || !page ? NotFound : id === undefined ? page.all : page.one || NotFound;
 }
 
@@ -51,13 +67,15 @@ function Guarded({ route })
 
     useEffect(reset, [route.text]);
     return error ? html`<h1>This page has a fault</h1><p class="trouble" role="alert">${String(error.message || error)}</p>`
-        : html`<div class="page" key=${route.parts.join("/")}><${page_of(route)} route=${route} id=${route.parts[1]} /></div>`;
+        : html`<div class="page" key=${state.shard + "/" + route.parts.join("/")}><${page_of(route)} route=${route} id=${route.parts[1]} /></div>`;
 }
 
 function App()
 {
     const token = useStore((all) => all.token);
     const route = useRoute();
+    useStore((all) => all.shard);
+    useStore((all) => [all.shards !== null, all.overview !== null, all.trouble !== null].join());
 
     useEffect(() => {
         const name = pages[route.parts[0] || ""]?.title || "Not found";
@@ -84,4 +102,6 @@ window.addEventListener("hashchange", () => {
 });
 
 take();
+follow_shard();
+window.addEventListener("hashchange", follow_shard);
 render(html`<${App} />`, document.getElementById("app"));

@@ -114,7 +114,7 @@ static int add_pages(const struct exchange *exchange, struct buf *out, struct mr
     } orders[] = {
         {CALL_API_LIST_JOBS, "created_at"},
         {CALL_API_LIST_DEAD, "died_at"},
-        {CALL_API_LIST_BATCHES, "created_at"},
+        {CALL_API_LIST_BATCHES, "began_at"},
     };
     const struct across *across = exchange->work;
     struct merge_page pages[SHARD_NUMBERS];

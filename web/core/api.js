@@ -47,7 +47,7 @@ export function path(...parts)
 
 export function sign_out(reason)
 {
-    set({ token: null, reason: reason || null, overview: null, trouble: null, link: "off" });
+    set({ token: null, reason: reason || null, overview: null, shards: null, trouble: null, link: "off" });
 }
 
 async function refusal(response)
@@ -86,7 +86,7 @@ export async function request(method, route, { query, body, signal, exact } = {}
 
     signal?.addEventListener("abort", stop);
     try {
-        const response = await fetch(address(route, query), {
+        const response = await fetch(address(route, state.shard === null ? query : { shard: state.shard, ...query }), {
             method,
             headers: headers({ Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) }),
             body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
@@ -116,12 +116,12 @@ export function get(route, query, options)
     return request("GET", route, { query, ...options });
 }
 
-// Does something, and tells how it went. `said` makes the good news out of the answer. Resolves to
-// the answer, or to null.
-export async function act(method, route, body, said)
+// Does something, and tells how it went. `said` makes the good news out of the answer. `query`: what it
+// is about besides the path. Resolves to the answer, or to null.
+export async function act(method, route, body, said, query)
 {
     try {
-        const answer = await request(method, route, { body });
+        const answer = await request(method, route, { body, query });
         notify("good", said(answer));
         return answer;
     } catch (error) {

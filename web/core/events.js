@@ -5,6 +5,7 @@
 
 import { state, set } from "/core/store.js";
 import { ApiError, headers, sign_out } from "/core/api.js";
+import { link, parse } from "/core/route.js";
 import { add_sample, forget_samples } from "/core/samples.js";
 
 const SILENCE_MS = 12000;
@@ -44,7 +45,7 @@ function take_overview(overview)
 {
     add_sample(overview);
     set({
-        overview, trouble: null, link: "live", beat: state.beat + 1,
+        overview, shards: overview.shards || null, trouble: null, link: "live", beat: state.beat + 1,
         skew_ms: Date.parse(overview.at) - Date.now(),
     });
 }
@@ -54,19 +55,25 @@ function on_event(name, data)
     if (name === "overview") {
         take_overview(JSON.parse(data));
     } else if (name === "trouble") {
-        set({ trouble: JSON.parse(data).error?.message || "The database cannot be reached.", link: "live" });
+        const said = JSON.parse(data);
+        set({ trouble: said.error?.message || "The database cannot be reached.", shards: said.shards || null, link: "live" });
     }
 }
 
 async function listen(signal)
 {
-    const response = await fetch("/api/v1/events", { headers: headers({ Accept: "text/event-stream" }), signal, cache: "no-store" });
+    const response = await fetch("/api/v1/events" + (state.shard === null ? "" : "?shard=" + state.shard), { headers: headers({ Accept: "text/event-stream" }), signal, cache: "no-store" });
 
     if (response.status === 401) {
         const error = await response.json().catch(() => ({}));
         throw new ApiError(401, "unauthorized", error.error?.message || "The token is not known.");
     }
     if (!response.ok) {
+        if (response.status === 400 || response.status === 404) { // there is no such shard: an old address
+            const route = parse(location.hash);
+            history.replaceState(null, "", link(...route.parts, { ...route.query, shard: null }));
+            set({ shard: null });
+        }
         throw new ApiError(response.status, "unavailable", "no events");
     }
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

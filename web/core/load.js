@@ -9,12 +9,13 @@ import { subscribe, state } from "/core/store.js";
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 10000;
 
-// load: (signal, show) -> promise; what it shows on the way is there until the rest comes, where nothing was. key: what it depends on, as text. every_ms: null for once. patient: what
+// load: (signal, show) -> promise; what it shows on the way is there until the rest comes, where nothing was. what: what it depends on, as text, beside the shard. every_ms: null for once. patient: what
 // failed is not asked for sooner than that.
-// Returns {data, error, loading, reload}; data of the last success stays while the key does. reload asks now, also while an answer is under way, which may
+// Returns {data, error, loading, reload}; data of the last success stays while that does. reload asks now, also while an answer is under way, which may
 // be older than what made it necessary; its promise is kept when the answer is there.
-export function useLoad(key, load, every_ms, patient)
+export function useLoad(what, load, every_ms, patient)
 {
+    const key = state.shard + "|" + what;
     const [, again] = useReducer((n) => n + 1, 0);
     const self = useRef({ key: undefined }).current;
 

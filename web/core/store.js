@@ -10,6 +10,8 @@ export const state = {
     link: "off",       // of the live events: off, connecting, live, reconnecting
     trouble: null,     // what the daemon says when it cannot reach the database
     overview: null,    // the newest
+    shards: null,      // how each does: [{shard, address, status, error}]; null: there is one database
+    shard: null,       // the one that is looked at; null: all
     beat: 0,           // counts the overviews
     skew_ms: 0,        // the server's clock minus ours
     theme: null,       // null: as the system has it; "light", "dark"

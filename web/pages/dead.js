@@ -49,7 +49,7 @@ async function replay_group(group, done)
 
     if (sure) {
         await act("POST", "/dead/replay", { queue: group.queue, kind: group.kind, ...(group.error ? { error_like: pattern_of(group.error) } : {}) },
-            (answer) => `${many(answer.replayed, "dead letter")} put back into ${visible(group.queue)}.`);
+            (answer) => `${many(answer.replayed, "dead letter")} put back into ${visible(group.queue)}.`, { shard: group.shard });
         done();
     }
 }
@@ -71,7 +71,7 @@ async function purge(queue, n, done)
 
 function Groups({ groups, route, done })
 {
-    return html`<${Table} stack caption="Dead letters by error" rows=${groups} id=${(group) => [group.queue, group.kind, group.error].join("\n")} none="No dead letters." columns=${[
+    return html`<${Table} stack caption="Dead letters by error" rows=${groups} id=${(group) => [group.shard, group.queue, group.kind, group.error].join("\n")} none="No dead letters." columns=${[
         { name: "Jobs", number: true, plain: true, show: (group) => count(group.jobs) },
         { name: "Error", look: "what", show: (group) => html`<span class="bad-text">${visible(cut(group.error || "(none)", 160))}</span>` },
         { name: "Queue", show: (group) => html`<a href=${link("queues", group.queue)}>${visible(group.queue)}</a>` },

@@ -72,7 +72,7 @@ function Figures({ name, stats })
 
 function Lanes({ lanes })
 {
-    return html`<section><h2>Lanes</h2><${Table} caption="Lanes" rows=${lanes} id=${(lane) => lane.lane} none="No lane yet." columns=${[
+    return html`<section><h2>Lanes</h2><${Table} caption="Lanes" rows=${lanes} id=${(lane) => [lane.shard, lane.lane].join()} none="No lane yet." columns=${[
         { name: "Priority", show: (lane) => lane.priority },
         { name: "Part", number: true, show: (lane) => lane.part },
         { name: "Available", number: true, show: (lane) => count(lane.available) },
@@ -83,7 +83,7 @@ function Lanes({ lanes })
 
 function Workers({ workers })
 {
-    return html`<section><h2>Workers</h2><${Table} caption="Workers" rows=${workers} id=${(worker) => worker.worker} none="Nobody works on this queue." columns=${[
+    return html`<section><h2>Workers</h2><${Table} caption="Workers" rows=${workers} id=${(worker) => [worker.shard, worker.worker].join()} none="Nobody works on this queue." columns=${[
         { name: "Worker", show: (worker) => visible(worker.worker) },
         { name: "Running", number: true, show: (worker) => count(worker.jobs_running) },
         { name: "Last claim", number: true, show: (worker) => html`<${Time} at=${worker.last_claim_at} />` },

@@ -17,19 +17,19 @@ import { visible } from "/parts/payload.js";
 
 const EVERY_MS = 10000;
 
-async function run(name, done)
+async function run({ name, shard }, done)
 {
-    await act("POST", path("schedules", name, "run"), undefined, (answer) => `${visible(name)} has enqueued job ${answer.id}.`);
+    await act("POST", path("schedules", name, "run"), undefined, (answer) => `${visible(name)} has enqueued job ${answer.id}.`, { shard });
     done();
 }
 
-async function set_active(name, active, done)
+async function set_active({ name, shard }, active, done)
 {
-    await act("POST", path("schedules", name, active ? "enable" : "disable"), undefined, () => `${visible(name)} is ${active ? "on" : "off"}.`);
+    await act("POST", path("schedules", name, active ? "enable" : "disable"), undefined, () => `${visible(name)} is ${active ? "on" : "off"}.`, { shard });
     done();
 }
 
-async function remove(name, done)
+async function remove({ name, shard }, done)
 {
     const sure = await ask({
         title: `Remove ${visible(name)}?`, danger: true, action: "Remove the schedule",
@@ -37,7 +37,7 @@ async function remove(name, done)
     });
 
     if (sure) {
-        await act("DELETE", path("schedules", name), undefined, () => `${visible(name)} is gone.`);
+        await act("DELETE", path("schedules", name), undefined, () => `${visible(name)} is gone.`, { shard });
         done();
     }
 }
@@ -57,10 +57,10 @@ const columns = (done, edit) => [
     { name: "Last", number: true, wide: true, show: (s) => html`<${Time} at=${s.last_at} />${s.last_job_id && html` <a class="id" href=${link("jobs", String(s.last_job_id))}>${String(s.last_job_id)}</a>`}
         ${s.last_error && html`<br /><span class="bad-text">${visible(s.last_error)}</span>`}` },
     { name: "Do", head: html`<span class="unseen">Actions</span>`, show: (s) => html`<span class="row-actions">
-        <button type="button" aria-label=${"Run now: " + visible(s.name)} onClick=${() => run(s.name, done)}>Run now</button>
-        <button type="button" aria-label=${(s.active ? "Disable: " : "Enable: ") + visible(s.name)} onClick=${() => set_active(s.name, !s.active, done)}>${s.active ? "Disable" : "Enable"}</button>
+        <button type="button" aria-label=${"Run now: " + visible(s.name)} onClick=${() => run(s, done)}>Run now</button>
+        <button type="button" aria-label=${(s.active ? "Disable: " : "Enable: ") + visible(s.name)} onClick=${() => set_active(s, !s.active, done)}>${s.active ? "Disable" : "Enable"}</button>
         <button type="button" aria-label=${"Edit: " + visible(s.name)} onClick=${() => edit(s.name)}>Edit</button>
-        <button type="button" class="danger" aria-label=${"Remove: " + visible(s.name)} onClick=${() => remove(s.name, done)}>Remove</button></span>` },
+        <button type="button" class="danger" aria-label=${"Remove: " + visible(s.name)} onClick=${() => remove(s, done)}>Remove</button></span>` },
 ];
 
 export function Schedules()
@@ -73,6 +73,6 @@ export function Schedules()
     return html`<div class="head"><h1>Schedules</h1>
             <button type="button" class="primary" aria-expanded=${editing === null ? "true" : "false"} onClick=${() => set_editing(editing === null ? undefined : null)}>New schedule</button></div>
         ${editing !== undefined && html`<${ScheduleForm} key=${"edit|" + editing} name=${editing} close=${close} done=${() => { close(); list.reload(); }} />`}
-        <${Loaded} from=${list} show=${(data) => html`<${Table} stack caption="Schedules" rows=${data.schedules} id=${(s) => s.name} columns=${columns(list.reload, set_editing)}
+        <${Loaded} from=${list} show=${(data) => html`<${Table} stack caption="Schedules" rows=${data.schedules} id=${(s) => [s.shard, s.name].join()} columns=${columns(list.reload, set_editing)}
             none="No schedule yet." />`} />`;
 }

@@ -28,6 +28,6 @@ export function Workers()
     const list = useLoad("", (signal) => get("/workers", null, { signal }), EVERY_MS);
 
     return html`<div class="head"><h1>Workers</h1></div>
-        <${Loaded} from=${list} show=${(data) => html`<${Table} caption="Workers" rows=${data.workers} id=${(w) => w.queue + "\n" + w.worker} columns=${columns}
+        <${Loaded} from=${list} show=${(data) => html`<${Table} caption="Workers" rows=${data.workers} id=${(w) => [w.shard, w.queue, w.worker].join("\n")} columns=${columns}
             none="Nobody has claimed a job lately." />`} />`;
 }

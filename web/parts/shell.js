@@ -9,6 +9,7 @@ import { stop_events } from "/core/events.js";
 import { compact } from "/core/format.js";
 import { Dialog } from "/parts/dialog.js";
 import { Notices } from "/parts/notices.js";
+import { ShardAlert, ShardSwitch } from "/parts/shard_switch.js";
 
 const entries = [
     ["", "Overview"], ["queues", "Queues"], ["jobs", "Jobs"], ["dead", "Dead letters"], ["schedules", "Schedules"],
@@ -52,6 +53,7 @@ function Tools()
     };
 
     return html`<div class="tools">
+        <${ShardSwitch} />
         <span class=${"link " + tone} role="status"><i class="dot"></i>${word}</span>
         <button type="button" class="plain" onClick=${change_theme} aria-label=${is_dark() ? "Light colours" : "Dark colours"} title=${is_dark() ? "Light colours" : "Dark colours"}>${is_dark() ? "☀" : "☾"}</button>
         <button type="button" class="plain" onClick=${leave}>Sign out</button>
@@ -66,7 +68,8 @@ function Alerts()
     if (link === "reconnecting") {
         return html`<div class="alert warn" role="alert">The daemon does not answer: reconnecting. Figures are those of before.</div>`;
     }
-    return trouble && html`<div class="alert bad" role="alert">The database cannot be reached${/cannot be reached/.test(trouble) ? "" : ": " + trouble}. The page goes on by itself when it is back.</div>`;
+    const what = !trouble || state.shards ? trouble : "The database cannot be reached" + (/cannot be reached/.test(trouble) ? "" : ": " + trouble);
+    return trouble && html`<div class="alert bad" role="alert">${what}. The page goes on by itself when it is back.</div>`;
 }
 
 const to_main = (event) => {
@@ -84,6 +87,7 @@ export function Shell({ route, children })
             <${Tools} />
         </div></header>
         <${Alerts} />
+        <${ShardAlert} />
         <main id="main" tabindex="-1" class="inside">${children}</main>
         <${Notices} />
         <${Dialog} />`;

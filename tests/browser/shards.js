@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: PostgreSQL
+//
+// The switch between shards: figures of all or of one, what is down, the address that keeps it.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { until, visit } from "./lib/visit.js";
+
+const names = process.env.MR_DATABASES.split(" ");
+
+function on(database, text)
+{
+    return execFileSync("psql", ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", text], { encoding: "utf8" }).trim();
+}
+
+const paused = () => names.map((name) => on(name, "select paused from millrace.queues where queue = 'mail'")).join("");
+
+await visit(async ({ page, go, see, press, row, tile }) => {
+    const choose = (label) => page.getByLabel("Shard", { exact: true }).selectOption({ label });
+
+    await see("Live");
+    await until(async () => await tile("Available") === "6", "the jobs of all shards");
+    assert.equal(await tile("Dead letters"), "3");
+
+    await choose("Shard 2");
+    await until(async () => await tile("Available") === "3", "the jobs of shard 2");
+    assert.match(page.url(), /shard=2/);
+    await page.getByRole("link", { name: "Jobs", exact: true }).click();
+    await until(async () => await page.getByRole("row").count() === 5, "the four jobs of shard 2");
+    assert.match(page.url(), /shard=2/);
+
+    await choose("All shards");
+    await until(async () => await page.getByRole("row").count() === 10, "the nine jobs of all");
+    assert.doesNotMatch(page.url(), /shard=/);
+
+    await go("#/queues/mail");
+    await press("Pause");
+    await see(/is paused/);
+    assert.equal(paused(), "ttt");
+    await choose("Shard 1");
+    await press("Resume");
+    await see(/goes on/);
+    assert.equal(paused(), "tft");
+    await choose("All shards");
+
+    await go("#/system");
+    await see("Which shard?");
+    await press("Shard 0");
+    await see("Segments");
+    await choose("All shards");
+    await see("Which shard?");
+
+    await go("#/dead");
+    await until(async () => await page.getByRole("checkbox", { name: /^Select job/ }).count() === 3, "the dead letters of all");
+    await page.getByRole("checkbox", { name: "Select all on this page" }).check();
+    await press("Replay selected (3)");
+    await see("3 dead letters put back.");
+
+    on("postgres", `alter database ${names[1]} allow_connections false`);
+    on("postgres", `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${names[1]}'`);
+    await see(/^\s*Shard 1 is down/);
+    await go("#/");
+    await until(async () => await tile("Available") === "6", "the jobs of two shards"); // 1 + 3 in mail, 2 put back
+    await choose("Shard 1 (down)");
+    await see(/^\s*shard 1 cannot be reached/);
+    on("postgres", `alter database ${names[1]} allow_connections true`);
+    await until(async () => await tile("Available").catch(() => "") === "3", "shard 1 again");
+    await choose("All shards");
+    await until(async () => await tile("Available") === "9", "all of them");
+}, { allow: /503/ });
+
+// The address chooses; a shard that is not there is forgotten.
+await visit(async ({ page, see, tile, press }) => {
+    await page.getByLabel("Token").fill("admin-token");
+    await press("Sign in");
+    await see("Live");
+    await until(async () => await tile("Available") === "4", "shard 2");
+}, { fragment: "#/?shard=2" });
+
+await visit(async ({ page, see, tile, press }) => {
+    await page.getByLabel("Token").fill("admin-token");
+    await press("Sign in");
+    await until(async () => await tile("Available").catch(() => "") === "9", "all of them");
+    assert.doesNotMatch(page.url(), /shard=/);
+}, { fragment: "#/?shard=9", allow: /404/ });
