@@ -18,6 +18,7 @@
 #include "cli/feed.h"
 #include "cli/keys.h"
 #include "cli/screen.h"
+#include "cli/shard_conns.h"
 #include "cli/terminal.h"
 #include "cli/top_model.h"
 #include "cli/top_view.h"
@@ -546,14 +547,43 @@ static int run(struct top *top, const char *dsn, bool once, struct mr_error *err
     return code;
 }
 
+// The address of a shard among several, which the caller frees. Below zero: none is asked for.
+static int find_shard(const char *dsn, int64_t number, char **ret, struct mr_error *err)
+{
+    struct shard_conns conns;
+    int at = 0;
+
+    if (number < 0) {
+        return 0;
+    }
+    if (number >= SHARD_NUMBERS || !conn_shards_dsn(dsn)) {
+        return mr_error_set(err, MR_EUSAGE,
+                            number < SHARD_NUMBERS ? "top: --shard needs the addresses of several"
+                                                   : "top: --shard is from 0 to 31");
+    }
+    int code = shard_conns_open(dsn, &conns, err);
+    if (code) {
+        return code;
+    }
+    code = shard_conns_find(&conns, (int)number, &at, err);
+    if (code == 0 && !(*ret = strdup(conns.list.items[at]))) {
+        code = mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    shard_conns_done(&conns);
+    return code;
+}
+
 int cmd_top(int argc, char **argv)
 {
     static struct top top; // large, and there is one
     struct command_shared shared = {0};
     bool once = false;
+    int64_t shard = -1;
+    char *address = NULL;
     const struct option_row rows[] = {
         {"interval", OPTION_DURATION, &top.interval_ms, "TIME", "between looks (1s)"},
         {"once", OPTION_FLAG, &once, NULL, "print one look and end"},
+        {"shard", OPTION_NUMBER, &shard, "NUMBER", "of several shards, the one to look at"},
         {"dsn", OPTION_DSN, &shared.dsn, "DSN", "the database; see millrace(1)"},
         {"help", OPTION_FLAG, &shared.help, NULL, "show this"},
         {0},
@@ -569,8 +599,10 @@ int cmd_top(int argc, char **argv)
         first =
             mr_error_set(&err, MR_EUSAGE, "top: --interval is less than %d ms", INTERVAL_MIN_MS);
     }
-    if (first < 0 || run(&top, shared.dsn, once, &err)) {
-        return command_fail(&err);
+    if (first >= 0) {
+        first = find_shard(shared.dsn, shard, &address, &err);
     }
-    return command_finish(EXIT_DONE);
+    int code = first < 0 ? first : run(&top, address ? address : shared.dsn, once, &err);
+    free(address);
+    return code ? command_fail(&err) : command_finish(EXIT_DONE);
 }

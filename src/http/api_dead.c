@@ -27,6 +27,19 @@ static void on_ended(struct exchange *exchange, bool delivered)
     free(exchange->work);
 }
 
+static bool is_trouble(const struct mr_error *err)
+{
+    return err->code == MR_ECONNECT || err->code == MR_ETIMEOUT;
+}
+
+// That of a shard which cannot be asked counts more than an id that is no dead letter.
+static void note(struct replays *replays, const struct mr_error *err)
+{
+    if (!replays->err.code || (is_trouble(err) && !is_trouble(&replays->err))) {
+        replays->err = *err;
+    }
+}
+
 // Ids that are no dead letters any more are nobody's mistake: they are not counted. Nothing at all
 // is one.
 static void finish(struct exchange *exchange)
@@ -35,6 +48,11 @@ static void finish(struct exchange *exchange)
     AUTO_BUF body;
 
     buf_init(&body, 64);
+    if (sites_several(exchange->http) && is_trouble(&replays->err)) {
+        buf_printf(&body, ",\"replayed\":%" PRId64, replays->replayed);
+        exchange_fail_with(exchange, &replays->err, buf_peek(&body));
+        return;
+    }
     if (replays->replayed == 0 && replays->err.code) {
         exchange_fail(exchange, &replays->err);
         return;
@@ -50,8 +68,8 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
 
     (void)result;
     replays->replayed += !err;
-    if (err && !replays->err.code) {
-        replays->err = *err;
+    if (err) {
+        note(replays, err);
     }
     if (--replays->left == 0) {
         finish(exchange);
@@ -89,7 +107,7 @@ static void replay_one(struct exchange *exchange, int64_t id)
     int code = find_site(exchange->http, id, &site, &err);
     code = code ? code : database_call(site->db, DATABASE_COMMON, &call, answered, exchange, &err);
     if (code) {
-        replays->err = err;
+        note(replays, &err);
         replays->left--;
     }
 }

@@ -478,6 +478,9 @@ static void ask_on(struct waiter *waiter, const struct mr_error *err)
     if (err) {
         why = *err;
     }
+    if (waiter->asked > 0 && waiter->long_poll->http->stopping) {
+        all = 0;
+    }
     while (waiter->asked < all && (!why.code || is_passed(why.code))) {
         struct mr_error next = {0};
         waiter->asking = true;

@@ -229,25 +229,131 @@ static int refuse_pinned(int number, struct mr_error *err)
     return err->code;
 }
 
-// While the set changes a key may be held where it was before. The library asks there; here it has
-// to wait.
+static int go_pinned(struct exchange *exchange, int number, bool held, struct mr_error *err)
+{
+    int code = sites_find(exchange->http, number, &exchange->site, err);
+
+    exchange->pinned = true;
+    if (code == 0) {
+        code = held ? site_check(exchange->site, err) : site_check_open(exchange->site, err);
+    }
+    return code ? refuse_pinned(number, err) : 0;
+}
+
 static int find_pinned(struct exchange *exchange, const char *key, struct mr_error *err)
 {
     struct shard_pin pin = shard_set_pin(&exchange->http->set, key);
 
     if (pin.number < 0 || pin.previous != pin.number) {
         mr_error_set(err, MR_ECONNECT,
-                     "the job's key moves from shard %d to shard %d, which joins or drains",
-                     pin.previous, pin.number);
-        mr_error_hint(err, "Enqueue it with the library or `millrace enqueue`, or try again when "
-                           "`millrace shard list` shows no shard that joins or drains.");
+                     "the key moves from shard %d to another: a shard joins or drains",
+                     pin.previous);
+        mr_error_hint(err, "Send jobs with keys one by one and without an Idempotency-Key, or try "
+                           "again when `millrace shard list` shows no shard that joins or drains.");
         return MR_ECONNECT;
     }
-    exchange->pinned = true;
-    int code = sites_find(exchange->http, pin.number, &exchange->site, err);
-    code = code ? code : site_check_open(exchange->site, err);
-    return code ? refuse_pinned(pin.number, err) : 0;
+    return go_pinned(exchange, pin.number, false, err);
 }
+
+// ---- a key that moves ----
+
+// While a shard joins or drains, the one where the key was before is asked whether it holds it
+// still.
+struct question {
+    struct exchange *exchange;
+    struct shard_pin pin;
+};
+
+static void on_holds(void *arg, PGresult *result, const struct mr_error *err)
+{
+    struct question *question = arg;
+    struct exchange *exchange = question->exchange;
+    struct shard_pin pin = question->pin;
+    struct mr_error why = {0};
+
+    free(question);
+    if (err) {
+        why = *err;
+        refuse_pinned(pin.previous, &why);
+    } else {
+        bool held = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
+        go_pinned(exchange, held || pin.number < 0 ? pin.previous : pin.number, held, &why);
+    }
+    if (why.code) {
+        exchange_fail(exchange, &why);
+        return;
+    }
+    exchange->placed = true;
+    exchange->route->run(exchange);
+}
+
+static void on_queue(void *arg, struct json_slice key, struct json_slice value)
+{
+    struct json_slice *queue = arg;
+
+    if (json_slice_is(key, "queue")) {
+        *queue = value;
+    }
+}
+
+static int send_holds(struct exchange *exchange, const struct wish *wish, const char *queue,
+                      struct shard_pin pin, struct mr_error *err)
+{
+    struct question *question = malloc(sizeof(*question));
+    struct site *site = NULL;
+    AUTO_CALL call;
+
+    call_init(&call, CALL_SHARD_HOLDS);
+    call_text(&call, queue);
+    call_text(&call, wish->keys.unique_key);
+    call_text(&call, wish->keys.ordering_key);
+    if (!question) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    *question = (struct question){exchange, pin};
+    int code = sites_find(exchange->http, pin.previous, &site, err);
+    code = code ? code : site_check(site, err);
+    code = code ? code : database_call(site->db, DATABASE_COMMON, &call, on_holds, question, err);
+    if (code) {
+        free(question);
+        return refuse_pinned(pin.previous, err);
+    }
+    return 0;
+}
+
+static int ask_holds(struct exchange *exchange, struct shard_pin pin, struct mr_error *err)
+{
+    struct json_slice body = {buf_peek(&exchange->body), exchange->body.len}, queue = {0};
+    struct job_line job;
+    struct wish wish;
+    char *name = NULL;
+    int code = job_line_read(body, &job, err);
+
+    code = code ? code : json_each_member(body, on_queue, &queue, err);
+    code = code ? code : read_text(queue, &name, err);
+    code = code ? code : wish_read(&job, &wish, err);
+    if (code == 0) {
+        code = send_holds(exchange, &wish, name ? name : "default", pin, err);
+        wish_done(&wish);
+    }
+    free(name);
+    return code;
+}
+
+// Whether a single job has a key that moves; it goes on when the other shard has answered.
+static bool moves(const struct exchange *exchange, const struct wishes *wishes,
+                  struct shard_pin *ret)
+{
+    const char *body = buf_peek(&exchange->body);
+
+    if (!wishes->pinned || exchange->site || body[strspn(body, " \t\r\n")] == '[') {
+        return false;
+    }
+    *ret = shard_set_pin(wishes->set, wishes->key);
+    return ret->previous >= 0 && ret->previous != ret->number;
+}
+
+// ---- placing ----
 
 // The first in the order of the key, or in turn, that takes jobs and was not tried.
 static int find_open(struct exchange *exchange, const char *key, struct mr_error *err)
@@ -307,7 +413,9 @@ static int read_wishes(const struct exchange *exchange, struct wishes *wishes, s
 bool place_jobs(struct exchange *exchange, const char *key)
 {
     struct wishes wishes;
+    struct shard_pin pin;
     struct mr_error err;
+    bool later = false;
 
     if (!sites_several(exchange->http) || exchange->placed) {
         return true;
@@ -315,17 +423,20 @@ bool place_jobs(struct exchange *exchange, const char *key)
     int code = read_wishes(exchange, &wishes, &err);
     const char *by = wishes.key ? wishes.key : key;
     bool pinned = wishes.pinned || key;
-    if (code == 0 && exchange->site) {
+    if (code == 0 && !key && moves(exchange, &wishes, &pin)) {
+        code = ask_holds(exchange, pin, &err);
+        later = true;
+    } else if (code == 0 && exchange->site) {
         code = check_chosen(exchange, &wishes, &err);
     } else if (code == 0) {
         code = pinned ? find_pinned(exchange, by, &err) : find_open(exchange, by, &err);
     }
     free(wishes.key);
-    exchange->placed = code == 0;
+    exchange->placed = code == 0 && !later;
     if (code) {
         exchange_fail(exchange, &err);
     }
-    return code == 0;
+    return code == 0 && !later;
 }
 
 int place_check(const struct exchange *exchange, const struct job_line *job, struct mr_error *err)

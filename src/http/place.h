@@ -25,7 +25,7 @@ bool place(struct exchange *exchange);
 void place_and_run(struct exchange *exchange);
 
 // Finds the site of the job, or the array of jobs, that is the body. `key`: the Idempotency-Key, or
-// NULL. False: it has been replied to.
+// NULL. False: it has been replied to, or goes on when another shard has answered.
 bool place_jobs(struct exchange *exchange, const char *key);
 // Whether a job with keys may go where its stream goes. Fails with MR_EINVALID, MR_ECONNECT.
 struct job_line;

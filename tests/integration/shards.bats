@@ -171,6 +171,17 @@ shard_of()
     [ "$(on 0 "select millrace.cache_get('k')")" = 7 ]
     run -2 "$MR_BIN" top
     has 'this needs one database; MILLRACE_DSN names several'
+    on 1 "select millrace.enqueue('k', queue => 'only.here')" >/dev/null
+    run -0 "$MR_BIN" top --once --shard 1 --interval 100ms
+    has 'only.here'
+    run -0 "$MR_BIN" top --once --shard 0 --interval 100ms
+    [[ $output != *only.here* ]]
+    run -1 "$MR_BIN" top --once --shard 7
+    has 'none of the addresses is shard 7'
+    run -2 "$MR_BIN" top --once --shard 32
+    has 'from 0 to 31'
+    run -2 "$MR_BIN" top --once --shard 0 --dsn "${addresses[0]}"
+    has '--shard needs the addresses of several'
     run -2 "$MR_BIN" enqueue k --file /dev/null
     has '--file needs one database'
     "$MR_BIN" doctor --json >verdicts || true # this server has its warnings

@@ -305,6 +305,8 @@ put_jobs()
     says 503 '[.error.message, [.shards[] | .result != null]]' '["shard 1 cannot be reached",[true,false,true]]'
     post /api/v1/dead/replay "{\"queue\": \"$queue\"}"
     says 503
+    post /api/v1/dead/replay "{\"ids\": [1, $id]}"
+    says 503 '[.error.message, .replayed]' '["shard 1 cannot be reached",0]'
     server restart 1 >/dev/null
     wait_until 60 shards_are '["active","active","active"]'
     api GET "/api/v1/jobs/$id"
@@ -313,6 +315,38 @@ put_jobs()
     says 200
     post "/api/v1/queues/$queue/claim" '{"wait_ms": 5000}'
     says 200 '[.jobs[].id / 281474976710656 | floor]' '[1]'
+}
+
+@test "while a shard joins, a key that is held stays where it is, and others move" {
+    local ids=() moved=0 i id
+    on 2 "select millrace.shard_change('draining')" >/dev/null
+    wait_until 30 shards_are '["active","active","draining"]'
+    for ((i = 0; i < 12; i++)); do
+        post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"m$i\"}"
+        says 201
+        ids+=("$(jq .id <<<"$body")")
+        [ "$(shard_of "${ids[i]}")" -ne 2 ]
+    done
+    on 2 "select millrace.shard_change('joining')" >/dev/null
+    wait_until 30 shards_are '["active","active","joining"]'
+    for ((i = 0; i < 12; i++)); do
+        post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"m$i\"}"
+        says 201 .id "${ids[i]}"
+    done
+    post /api/v1/jobs "[{\"kind\": \"k\", \"queue\": \"$queue\", \"tenant\": \"$(tenant_of 2)\", \"unique_key\": \"a\"}]"
+    says 503
+    [[ $body == *'a shard joins or drains'* ]]
+    post "/api/v1/queues/$queue/purge" ''
+    says 200 .purged 12
+    for ((i = 0; i < 12; i++)); do
+        post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"m$i\"}"
+        says 201
+        id=$(jq .id <<<"$body")
+        moved=$((moved + (id >> 48 == 2)))
+    done
+    [ "$moved" -gt 0 ]
+    on 2 "select millrace.shard_change('active')" >/dev/null
+    wait_until 30 shards_are '["active","active","active"]'
 }
 
 @test "a full shard is passed over" {

@@ -123,6 +123,30 @@ static void check_params(const struct route *route, json_t *operation)
     }
 }
 
+static bool takes_shard(const struct route *route)
+{
+    return route->place != PLACE_NONE && route->place != PLACE_ID && route->place != PLACE_LEASE;
+}
+
+// Of several shards one can be chosen where neither an id nor a lease names it.
+static void shards_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < route_count; i++) {
+        json_t *operation = operation_of(routes[i].path, routes[i].method), *parameter = NULL;
+        bool described = false;
+        size_t j = 0;
+        json_array_foreach(json_object_get(operation, "parameters"), j, parameter)
+        {
+            const char *ref = json_string_value(json_object_get(parameter, "$ref"));
+            described = described || (ref && str_equal(ref, "#/components/parameters/shard"));
+        }
+        if (described != takes_shard(&routes[i])) {
+            fail_msg("%s %s: \"shard\"", routes[i].method, routes[i].path);
+        }
+    }
+}
+
 static void names_agree(void **state)
 {
     (void)state;
@@ -155,6 +179,7 @@ int main(void)
         cmocka_unit_test(routes_are_described),
         cmocka_unit_test(what_is_described_exists),
         cmocka_unit_test(names_agree),
+        cmocka_unit_test(shards_agree),
     };
 
     return cmocka_run_group_tests(tests, load, unload);
