@@ -34,6 +34,7 @@ setup()
     done
     use_shards 0 1 2
     queue=q$BATS_TEST_NUMBER
+    cd "$BATS_TEST_TMPDIR" || return
     api_up
     wait_until 30 shards_are '["active","active","active"]'
 }
@@ -106,7 +107,7 @@ put_jobs()
     first=$(jq .id <<<"$body")
     post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"u\"}"
     [ "$(jq .id <<<"$body")" = "$first" ]
-    other=$(((($first >> 48) + 1) % 3))
+    other=$((((first >> 48) + 1) % 3))
     post "/api/v1/jobs?shard=$other" "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"u\"}"
     says 400
     [[ $body == *"belongs to shard $((first >> 48)), not to shard $other"* ]]

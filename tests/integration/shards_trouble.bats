@@ -216,7 +216,6 @@ start_daemon()
         printf 'worker w { queue = "%s" run = "touch %s/ran_{id}" concurrency = 4 }\n' "$queue" "$PWD"
         printf 'schedule often { cron = "0 0 1 1 *" kind = "k" queue = "%s" }\n' "$queue"
         printf 'queue %s { max_attempts = 9 }\n' "$queue"
-        printf '%s\n' "$@"
     } >serve.conf
     "$MR_BIN" serve -c serve.conf >serve.log 2>&1 3>&- &
     started+=($!)
