@@ -164,11 +164,11 @@ static void finish(struct exchange *exchange)
     struct mr_error err;
     AUTO_BUF body;
 
+    buf_init(&body, CALL_SIZE_MAX);
     if (why) {
         fail(exchange, why);
         return;
     }
-    buf_init(&body, CALL_SIZE_MAX);
     int code = exchange->route->place == PLACE_LIST ? add_pages(exchange, &body, &err)
                                                     : add_figures(across, &body, &err);
     if (code) {
