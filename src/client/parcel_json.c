@@ -117,12 +117,15 @@ static void pack_bytes(struct rewrite *rewrite, struct json_slice value)
     if (!read_bytes(value, &bytes) || bytes.len == 0) {
         return;
     }
-    const void *data = bytes.data;
-    size_t size = bytes.len;
+    const void *data = bytes.data, *given = bytes.data;
+    size_t size = bytes.len, objects = rewrite->parcel->object_count;
     rewrite->code = parcel_pack_bytes(rewrite->parcel, rewrite->policy, &data, &size, rewrite->err);
-    if (rewrite->code == 0 && data != bytes.data) {
+    if (rewrite->code == 0 && data != given) {
         begin_instead(rewrite, value);
         add_base64(rewrite->out, data, size);
+    }
+    if (rewrite->code == 0 && rewrite->parcel->object_count > objects) { // written later
+        rewrite->code = parcel_keep(rewrite->parcel, &bytes, rewrite->err);
     }
 }
 
@@ -183,7 +186,7 @@ int parcel_json_pack(struct parcel *parcel, const struct policy *policy, struct 
                      struct buf *out, struct mr_error *err)
 {
     struct rewrite rewrite = {parcel, policy, out, object.at, 0, err};
-    bool worth = policy && policy->compress_above > 0 && parcel_json_asks(object);
+    bool worth = policy_codes(policy) && parcel_json_asks(object);
 
     if (worth || parcel_json_must(object)) {
         json_each_member(object, on_part, &rewrite, NULL);
