@@ -332,7 +332,7 @@ static const struct blob_item *find_object(struct parcel *parcel, const char *ke
     return NULL;
 }
 
-static bool is_object(const void *data, size_t size)
+bool parcel_is_object(const void *data, size_t size)
 {
     return data && part_is_coded(data, size) && size > PART_HEADER_SIZE &&
            ((const char *)data)[PART_SIGNATURE_SIZE] == PART_OBJECT;
@@ -340,7 +340,8 @@ static bool is_object(const void *data, size_t size)
 
 bool parcel_has_object(const mr_claimed_job *job)
 {
-    return is_object(job->state, job->state_size) || is_object(job->blob, job->blob_size);
+    return parcel_is_object(job->state, job->state_size) ||
+           parcel_is_object(job->blob, job->blob_size);
 }
 
 // `decoded` is what they will take, until they are opened.
@@ -349,7 +350,7 @@ int parcel_want(struct parcel *parcel, const void *data, size_t size, struct mr_
     struct part_object object;
     struct part part;
 
-    if (!is_object(data, size) || part_read(data, size, &part, NULL) ||
+    if (!parcel_is_object(data, size) || part_read(data, size, &part, NULL) ||
         part_read_object(&part, &object, NULL) || !has_room(parcel, object.size)) {
         return 0; // opening says what is wrong with it
     }

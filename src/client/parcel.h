@@ -70,7 +70,8 @@ int parcel_want(struct parcel *parcel, const void *data, size_t size, struct mr_
 int parcel_want_job(struct parcel *parcel, const mr_claimed_job *job, struct mr_error *err);
 void parcel_fetch(struct parcel *parcel, struct depot *depot);
 
-// Whether a part of a job is an object.
+// Whether a value is an object, and a part of a job.
+bool parcel_is_object(const void *data, size_t size);
 bool parcel_has_object(const mr_claimed_job *job);
 
 // Replaces args, state and blob of a job by their originals, which live as long as `parcel`. Fails

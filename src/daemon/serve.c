@@ -504,6 +504,7 @@ static void complete_options(const struct serve *serve, struct http_options *ret
     *ret = serve->config->http.options;
     ret->dsn = serve->config->dsn;
     ret->pooler = serve->config->pooler;
+    ret->blobs = config_depot(serve->config);
 }
 
 static int refuse_shards(struct mr_error *err)

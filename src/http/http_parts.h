@@ -8,6 +8,7 @@
 #include <microhttpd.h>
 #include <uv.h>
 
+#include "client/depot.h"
 #include "client/policy.h"
 #include "http/database.h"
 #include "http/http.h"
@@ -47,6 +48,9 @@ struct http {
     struct sse *sse;
     struct metrics *metrics;
     struct policies policies; // of payloads, as the queues were asked
+    struct depot *depot;      // of payload parts that are objects: see objects.h
+    bool depot_known;         // it was looked for
+    int trips;                // to it that are under way
     bool due;                 // MHD has something to do
     bool stopping;
     int64_t stop_at_ms;

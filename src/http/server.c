@@ -24,6 +24,7 @@
 #include "http/listen.h"
 #include "http/long_poll.h"
 #include "http/metrics.h"
+#include "http/objects.h"
 #include "http/route.h"
 #include "http/sse.h"
 #include "http/wakeup.h"
@@ -284,6 +285,7 @@ static void on_all_closed(void *arg)
     sse_free(http->sse);
     metrics_free(http->metrics);
     policies_done(&http->policies);
+    depot_free(http->depot);
     free(http);
     if (ended) {
         ended(ended_arg);
@@ -337,6 +339,7 @@ static void check_stopped(struct http *http)
     } else if (http->daemon && clock_ms() >= http->stop_at_ms) {
         // calls that are not answered yet are, with MR_ECONNECT, and their exchanges resumed
         database_abandon(http->db);
+        objects_stop(http);
         for (struct visit *visit = http->visits; visit; visit = visit->next) {
             shutdown(visit->fd, SHUT_RDWR);
         }
