@@ -35,6 +35,7 @@ begin
             or jsonb_typeof(e.value -> 'clear') <> 'array'
             or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
             or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
+            or jsonb_typeof(e.value -> 'damaged') <> 'boolean'
             or (e.value ->> 'outcome' = 'snoozed') <> (e.value ->> 'delay' is not null))
      limit 1;
     if found then

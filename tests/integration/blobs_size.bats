@@ -27,13 +27,19 @@ setup()
 {
     set_up_blobs
     s3_fault
-    sql "select millrace.set_queue('q', '{\"offload\": 1000, \"offload_dead\": false, \"offload_delay\": null}')"
+    sql "select millrace.set_queue('q', '{\"offload\": 1000, \"parts\": 1, \"offload_dead\": false, \"offload_delay\": null}')"
 }
 
 teardown()
 {
     end_daemons
     drop_db
+}
+
+# Leaves what one job is in $body.
+claimed_one()
+{
+    post /api/v1/queues/q/claim '{}' && says 200 '.jobs | length' 1
 }
 
 # How many rows of the log name an object, and how many hold bytes.
@@ -63,13 +69,10 @@ stored()
     "$MR_BIN" enqueue --file "$BATS_TEST_TMPDIR/jobs"
     [ "$(sql "select string_agg(millrace.part_coding(payload_state) || ' ' || millrace.part_size(payload_state), ', ' order by payload_args ->> 'n') from millrace.job")" = 'zstd 6000, object 6000, object 5000' ]
     objects 2
-    printf '#!/bin/sh\nwc -c <"$MILLRACE_STATE_FILE" >>"%s/sizes"\n' "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/handler"
-    chmod +x "$BATS_TEST_TMPDIR/handler"
     sql "select millrace.set_queue('q', '{\"compress\": null}')"
     api_up
-    api POST '/api/v1/queues/q/claim?max_jobs=10'
-    says 200 '[.jobs[] | .state | @base64d | length > 0] | length' 3
-    [ "$(jq -r '.jobs[].state' <<<"$body" | while read -r line; do base64 -d <<<"$line" | wc -c; done | sort -n | xargs)" = '5000 6000 6000' ]
+    post /api/v1/queues/q/claim '{"max_jobs": 10}'
+    says 200 '.jobs | length' 3
     [ "$(jq -r '.jobs[].state' <<<"$body" | sort)" = "$(jq -r .state "$BATS_TEST_TMPDIR/jobs" | sort)" ]
 }
 
@@ -104,16 +107,45 @@ stored()
     post /api/v1/jobs "[{\"kind\": \"k\", \"queue\": \"q\", \"blob\": \"$state\"}, {\"kind\": \"k\", \"queue\": \"q\"}]"
     says 201 '.ids | length' 2
     objects 2
-    api POST '/api/v1/queues/q/claim?max_jobs=10'
-    says 200 '.jobs | length' 3
-    [ "$(jq -r '.jobs[0].state, .jobs[1].blob' <<<"$body")" = "$state"$'\n'"$state" ]
+    for part in state blob none; do
+        wait_until 20 claimed_one
+        [ "$part" = none ] || [ "$(jq -r ".jobs[0].$part" <<<"$body")" = "$state" ]
+    done
     lease=$(jq -r .lease <<<"$body")
-    id=$(jq -r '.jobs[2].id' <<<"$body")
+    id=$(jq -r '.jobs[0].id' <<<"$body")
     post "/api/v1/leases/$lease/requeue" "{\"id\": $id, \"state\": \"$state\"}"
     says 200
     objects 3
-    api POST '/api/v1/queues/q/claim'
+    wait_until 20 claimed_one
     [ "$(jq -r '.jobs[0].state' <<<"$body")" = "$state" ]
+    post "/api/v1/leases/$(jq -r .lease <<<"$body")/finish" "{\"outcomes\": [{\"id\": $id, \"outcome\": \"requeued\", \"blob\": \"$state\"}]}"
+    says 200
+    objects 4
+}
+
+# A store that is down: HTTP answers all the same, and other requests do not wait for it.
+@test "HTTP: a store that is down, an object that is missing" {
+    api_up
+    state=$(head -c 3000 /dev/urandom | base64 -w0)
+    post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"q\", \"ref\": \"there\", \"state\": \"$state\"}"
+    post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"q\", \"ref\": \"missing\", \"state\": \"$state\"}"
+    objects 2
+    s3_native DELETE "/$bucket/here/$(sql "select millrace.part_reference(payload_state) ->> 'key' from millrace.job where job_ref = 'missing'")"
+    s3_fault '{"status": 503}'
+    post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"q\", \"ref\": \"inline\", \"state\": \"$state\"}"
+    says 201
+    post /api/v1/jobs "[{\"kind\": \"k\", \"queue\": \"other\", \"state\": \"$state\"}]"
+    says 201
+    [ "$(sql "select octet_length(payload_state) from millrace.job where job_ref = 'inline'")" = 3000 ]
+    wait_until 60 claimed_one
+    [ "$(jq -r '.jobs[0].ref' <<<"$body")" = inline ]
+    [ "$(jq -r '.jobs[0].state' <<<"$body")" = "$state" ]
+    [ "$(sql "select count(*) || ' ' || max(attempt) from millrace.delayed")" = '2 1' ]
+    s3_fault
+    sql "select count(millrace.run_now(job_id)) from millrace.delayed" >/dev/null
+    wait_until 120 claimed_one
+    [ "$(jq -r '.jobs[0].ref + " " + .jobs[0].state' <<<"$body")" = "there $state" ]
+    wait_until 60 sql_is "select string_agg(job_ref || ' ' || cause, ' ') from millrace.dead" 'missing damaged'
 }
 
 @test "an object that is missing or damaged buries its own job and no other, cause damaged" {

@@ -19,6 +19,7 @@ const says = {
     overflow: "the queue that takes what depth_limit refuses", concurrency: "jobs running at once", rate: "jobs started per time, as 100/s",
     ordered: "one job at a time per ordering key", on_failure: "hold or skip", fair: "serve tenants in turn",
     compress: "compress payload parts of more bytes than this",
+    offload: "payload parts of more bytes than this go to the blob store",
     offload_delay: "payloads of jobs delayed for longer wait in the blob store", offload_dead: "payloads of dead letters are moved to the blob store",
 };
 

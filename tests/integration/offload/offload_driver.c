@@ -121,8 +121,9 @@ static int finish(mr_conn *conn, const mr_claimed_job *job, const char *how, mr_
     if (strcmp(how, "fail") == 0) {
         return mr_fail(conn, job->lease, job->id, "again", 1, 0, state, sizeof(state), NULL, err);
     }
-    return mr_requeue(conn, job->lease, job->id, "{}",
-                      strcmp(how, "requeue") == 0 ? state : NULL, sizeof(state), NULL, 0, err);
+    bool fresh = strcmp(how, "requeue") == 0;
+    return mr_requeue(conn, job->lease, job->id, "{}", fresh ? state : NULL,
+                      fresh ? sizeof(state) : 0, NULL, 0, err);
 }
 
 static int take(const char *how, int max)
