@@ -30,8 +30,8 @@ void batch_fetch(mr_batch *batch, struct depot *depot);
 int batch_open_away(mr_batch *batch, mr_error *err);
 
 // Why a job is not to be run as it is; NULL: nothing is wrong with it. MR_EDAMAGED: it can never
-// be, and has to fail. MR_ECONNECT and MR_ECONFIG: its blob store cannot be read, and it has to wait
-// for a while. Anything else: not here and now, and has to be given back.
+// be, and has to fail. MR_ECONNECT and MR_ECONFIG: its blob store cannot be read, and it has to
+// wait for a while. Anything else: not here and now, and has to be given back.
 const struct mr_error *batch_flaw(const mr_batch *batch, size_t index);
 // Whether that is an object's.
 bool batch_flaw_is_object(const mr_batch *batch, size_t index);

@@ -50,9 +50,9 @@ int depot_new(const struct depot_options *options, struct depot **ret, struct mr
     }
     pthread_mutex_init(&depot->lock, NULL);
     pthread_cond_init(&depot->free_handle, NULL);
-    breaker_init(&depot->breaker,
-                 (struct breaker_options){
-                     .failures = 1, .open_ms = BREAKER_OPEN_MS, .open_max_ms = BREAKER_OPEN_MAX_MS});
+    breaker_init(&depot->breaker, (struct breaker_options){.failures = 1,
+                                                           .open_ms = BREAKER_OPEN_MS,
+                                                           .open_max_ms = BREAKER_OPEN_MAX_MS});
     for (int i = 0; code == 0 && i < HANDLES; i++) {
         code = blob_open(address, options ? &options->credentials : NULL, &store_options,
                          &depot->stores[i], err);

@@ -63,8 +63,8 @@ struct mr_conn {
     struct policies policies;
     char *blobs; // the address of the store; NULL: of the environment
     struct depot *depot;
-    bool depot_known;  // it was looked for
-    bool let_offload;  // though it is wrapped
+    bool depot_known;    // it was looked for
+    bool let_offload;    // though it is wrapped
     int connects;        // so many times
     struct mr_error why; // there is no connection; code 0: not known, or there is one
 };
@@ -688,8 +688,7 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     if (!conn) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    if ((code = take_options(conn, &options, err)) ||
-        (code = open_chosen(conn, &options, err))) {
+    if ((code = take_options(conn, &options, err)) || (code = open_chosen(conn, &options, err))) {
         mr_conn_free(conn);
         return code;
     }

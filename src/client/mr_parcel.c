@@ -309,8 +309,9 @@ static int call_damaged(struct call *call, const mr_claimed_job *job, const stru
     AUTO_BUF entry;
 
     buf_init(&entry, CALL_SIZE_MAX);
-    buf_printf(&entry, "[{\"id\":%lld,\"outcome\":\"failed\",\"retry\":false,\"damaged\":true,"
-                       "\"error\":",
+    buf_printf(&entry,
+               "[{\"id\":%lld,\"outcome\":\"failed\",\"retry\":false,\"damaged\":true,"
+               "\"error\":",
                (long long)job->id);
     json_add_string(&entry, flaw->message);
     buf_puts(&entry, "}]");

@@ -164,8 +164,8 @@ static int add_reference(struct parcel *parcel, const struct policy *policy, siz
 
 static bool is_object_size(const struct parcel *parcel, const struct policy *policy, size_t size)
 {
-    return parcel->offloads && !parcel->inline_only && policy && policy->offload_above > 0 && policy->home[0] &&
-           size > policy->offload_above && size <= PART_VALUE_MAX;
+    return parcel->offloads && !parcel->inline_only && policy && policy->offload_above > 0 &&
+           policy->home[0] && size > policy->offload_above && size <= PART_VALUE_MAX;
 }
 
 int parcel_ship(struct parcel *parcel, struct depot *depot, struct mr_error *err)

@@ -35,8 +35,8 @@ bool parcel_json_is_coded(struct json_slice text);
 int parcel_json_want_claim(struct parcel *parcel, struct json_slice text, struct mr_error *err);
 
 // Appends the answer of claim_json(), its jobs decoded. Those that cannot be are left out, and told
-// to on_flaw (see batch_flaw(); `object`: for an object's sake). *ret_jobs: how many are left. Fails
-// with MR_ENOMEM, MR_ELIMIT, MR_EINVALID.
+// to on_flaw (see batch_flaw(); `object`: for an object's sake). *ret_jobs: how many are left.
+// Fails with MR_ENOMEM, MR_ELIMIT, MR_EINVALID.
 typedef void parcel_flaw_fn(void *arg, int64_t id, const struct mr_error *flaw, bool object);
 int parcel_json_open_claim(struct parcel *parcel, struct json_slice text, parcel_flaw_fn *on_flaw,
                            void *arg, struct buf *out, size_t *ret_jobs, struct mr_error *err);

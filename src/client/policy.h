@@ -23,9 +23,9 @@
 #define POLICY_HOME_SIZE 65
 
 struct policy {
-    size_t compress_above; // 0: never
-    size_t args_max;       // the queue's max_args; 0: not known
-    size_t offload_above;  // parts of more bytes are objects of a blob store; 0: never
+    size_t compress_above;       // 0: never
+    size_t args_max;             // the queue's max_args; 0: not known
+    size_t offload_above;        // parts of more bytes are objects of a blob store; 0: never
     char home[POLICY_HOME_SIZE]; // then: what their names begin with
 };
 

@@ -271,8 +271,8 @@ static void claim(struct worker *worker, int64_t now_ms)
     }
     int room = worker->ops.room(worker->arg) - asked_for(worker);
     if (worker->limited && worker->options.slots > 0) {
-        int64_t free_slots = worker->options.slots - worker->counts.running -
-                             (asked_for(worker) - worker->fetching);
+        int64_t free_slots =
+            worker->options.slots - worker->counts.running - (asked_for(worker) - worker->fetching);
         room = free_slots < room ? (int)free_slots : room;
     }
     int batch = worker->options.batch;

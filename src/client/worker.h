@@ -108,7 +108,7 @@ struct worker_options {
     int64_t health_ms;
     bool without_state;
     bool until_empty;
-    bool shard_leases; // with `admit`: jobs have leases that name their shard
+    bool shard_leases;          // with `admit`: jobs have leases that name their shard
     struct depot_options blobs; // where payload parts are that are objects
 };
 

@@ -51,7 +51,7 @@ struct waiter {
     struct waiter *next, *prev;
     struct buf last;  // what it was told last
     struct buf coded; // the same, while objects of its jobs are read
-    char *lease;     // that it was given
+    char *lease;      // that it was given
 };
 
 struct long_poll {
@@ -361,8 +361,9 @@ static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw, bool obj
         call_bool(&call, false);
         call_null(&call);
     } else if (flaw->code == MR_ECONNECT || flaw->code == MR_ECONFIG) {
-        log_put(LEVEL_WARNING, "http.unreadable", &(struct log_field)LOG_TEXT_FIELD("hint", flaw->hint),
-                1, "a job waits for its payload: %s", flaw->message);
+        log_put(LEVEL_WARNING, "http.unreadable",
+                &(struct log_field)LOG_TEXT_FIELD("hint", flaw->hint), 1,
+                "a job waits for its payload: %s", flaw->message);
         call_later(&call, waiter, id);
     } else {
         call_init(&call, CALL_RELEASE);
@@ -413,8 +414,7 @@ static void on_fetched(void *arg, struct parcel *parcel, bool failed)
         return;
     }
     buf_done(&waiter->last);
-    int code =
-        parcel_json_open_claim(parcel, text, on_flaw, waiter, &waiter->last, &jobs, &err);
+    int code = parcel_json_open_claim(parcel, text, on_flaw, waiter, &waiter->last, &jobs, &err);
     buf_done(&waiter->coded);
     if (code) {
         fail(waiter, &err);

@@ -112,9 +112,9 @@ static void choose_store(struct exchange *exchange, const struct policy *policy)
                                 !exchange->data && objects_depot(exchange->http);
 }
 
-int payloads_add_job(struct exchange *exchange, const struct job_line *job,
-                     const char *traceparent, struct buf *out, char queue[PAYLOADS_NAME_SIZE],
-                     bool *ret_unknown, struct mr_error *err)
+int payloads_add_job(struct exchange *exchange, const struct job_line *job, const char *traceparent,
+                     struct buf *out, char queue[PAYLOADS_NAME_SIZE], bool *ret_unknown,
+                     struct mr_error *err)
 {
     AUTO_BUF text;
 

@@ -393,8 +393,7 @@ static void objects_need_a_store(void **state)
     mr_claimed_job job = {.args = "{}", .state = bytes, .state_size = sizeof(bytes)};
 
     (void)state;
-    assert_int_equal(
-        parcel_pack_bytes(&out, &policy, &job.state, &job.state_size, NULL), 0);
+    assert_int_equal(parcel_pack_bytes(&out, &policy, &job.state, &job.state_size, NULL), 0);
     assert_true(parcel_has_object(&job));
     assert_int_equal(parcel_want_job(&in, &job, NULL), 0);
     assert_int_equal(in.object_count, 1);

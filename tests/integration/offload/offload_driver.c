@@ -3,8 +3,10 @@
 // Jobs with large payloads, by the library:
 //
 //   offload_driver put one|many|jobs COUNT SIZE    enqueues into q; what a job has depends on its n
-//   offload_driver take complete|fail|requeue|keep MAX   claims from q and prints how many were whole;
-//                                                  fail and requeue give them another state of SIZE 5000
+//   offload_driver take complete|fail|requeue|keep MAX   claims from q and prints how many were
+//   whole;
+//                                                  fail and requeue give them another state of SIZE
+//                                                  5000
 //   offload_driver work                            a worker, until nothing is left; prints the same
 //
 // The address of the store is that of the environment, or $OFFLOAD_BLOBS as an option.
