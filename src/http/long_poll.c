@@ -361,9 +361,9 @@ static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw, bool obj
         call_bool(&call, false);
         call_null(&call);
     } else if (flaw->code == MR_ECONNECT || flaw->code == MR_ECONFIG) {
-        log_put(LEVEL_WARNING, "http.unreadable",
-                &(struct log_field)LOG_TEXT_FIELD("hint", flaw->hint), 1,
-                "a job waits for its payload: %s", flaw->message);
+        const struct log_field fields[] = {LOG_TEXT_FIELD("hint", flaw->hint)};
+        log_put(LEVEL_WARNING, "http.unreadable", fields, 1, "a job waits for its payload: %s",
+                flaw->message);
         call_later(&call, waiter, id);
     } else {
         call_init(&call, CALL_RELEASE);

@@ -9,6 +9,7 @@ load ../lib/s3
 load ../lib/blobs
 load ../lib/api
 bucket= # of set_up_blobs
+body=   # of lib/api
 
 setup_file()
 {
