@@ -61,25 +61,25 @@ static void write_noise(char *to, size_t size)
 // Frames of a virtual machine that waits for a request.
 static void write_state(char *to)
 {
-    size_t used = (size_t)snprintf(
-        to, STATE_SIZE + 1, "{\"state\":{\"id\":\"%016lx-%016lx\",\"ops\":%lu,\"frames\":[",
-        random_next(), random_next(), random_next() % 100000);
+    size_t used = (size_t)snprintf(to, STATE_SIZE + 1,
+                                   "{\"state\":{\"id\":\"%016lx-%016lx\",\"ops\":%lu,\"frames\":[",
+                                   random_next(), random_next(), random_next() % 100000);
     while (used < STATE_SIZE)
         used += (size_t)snprintf(
             to + used, STATE_SIZE + 1 - used,
             "{\"ip\":%lu,\"chunk\":\"root\",\"stackStart\":%lu,\"argCount\":%lu,\"closure\":{\"type\":"
             "\"hogClosure\",\"callable\":\"fetch\",\"id\":\"%08lx\"},\"value\":\"%.6f\"},",
-            random_next() % 4096, random_next() % 64, random_next() % 4,
-            random_next() % UINT32_MAX, (double)(random_next() % 1000000) / 997);
+            random_next() % 4096, random_next() % 64, random_next() % 4, random_next() % UINT32_MAX,
+            (double)(random_next() % 1000000) / 997);
 }
 
 // The body of a request: an event with its properties.
 static void write_blob(char *to)
 {
-    static const char *const names[] = {"$os",          "$browser",      "$current_url",
-                                        "$device_id",   "$session_id",   "$screen_height",
+    static const char *const names[] = {"$os",           "$browser",     "$current_url",
+                                        "$device_id",    "$session_id",  "$screen_height",
                                         "$screen_width", "$referrer",    "utm_source",
-                                        "plan",         "organization",  "$lib_version"};
+                                        "plan",          "organization", "$lib_version"};
     size_t used = (size_t)snprintf(
         to, BLOB_SIZE + 1,
         "{\"event\":\"$pageview\",\"distinct_id\":\"%016lx\",\"timestamp\":\"2026-11-%02luT%02lu:%02lu:"
@@ -89,8 +89,7 @@ static void write_blob(char *to)
     for (size_t i = 0; used < BLOB_SIZE; i++)
         used += (size_t)snprintf(to + used, BLOB_SIZE + 1 - used,
                                  "\"%s\":\"%08lx\",\"$set_%s\":%lu,", names[i % 12],
-                                 random_next() % UINT32_MAX, names[i % 12],
-                                 random_next() % 10000);
+                                 random_next() % UINT32_MAX, names[i % 12], random_next() % 10000);
 }
 
 static void write_job(struct job *job, mr_job_spec *spec, long number)
@@ -99,18 +98,20 @@ static void write_job(struct job *job, mr_job_spec *spec, long number)
     spec->kind = "invocation";
     spec->queue = feed.queue;
     spec->run_at = feed.run_at;
-    snprintf(job->args, ARGS_SIZE,
-             "{\"team\": %ld, \"event\": \"%016lx\", \"function\": \"%016lx%016lx\", \"distinct\": \"%ld\", "
-             "\"url\": \"https://hooks.example.org/in/%08lx\"}",
-             number % TENANTS, random_next(), random_next(), random_next(), number * 31 % 1000003,
-             random_next() % UINT32_MAX);
+    snprintf(
+        job->args, ARGS_SIZE,
+        "{\"team\": %ld, \"event\": \"%016lx\", \"function\": \"%016lx%016lx\", \"distinct\": \"%ld\", "
+        "\"url\": \"https://hooks.example.org/in/%08lx\"}",
+        number % TENANTS, random_next(), random_next(), random_next(), number * 31 % 1000003,
+        random_next() % UINT32_MAX);
     spec->args = job->args;
     snprintf(job->tenant, TENANT_SIZE, "team-%ld", number % TENANTS);
     spec->tenant = job->tenant;
     if (strcmp(feed.content, "small") == 0)
         return;
-    snprintf(job->meta, META_SIZE, "{\"trace\": \"%016lx\", \"source\": \"ingestion\", \"tries\": %lu}",
-             random_next(), random_next() % 3);
+    snprintf(job->meta, META_SIZE,
+             "{\"trace\": \"%016lx\", \"source\": \"ingestion\", \"tries\": %lu}", random_next(),
+             random_next() % 3);
     spec->meta = job->meta;
     if (strcmp(feed.content, "noise") == 0) {
         write_noise(job->state, STATE_SIZE);

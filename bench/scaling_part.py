@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 #
-# What the levers of docs/scaling.md cost and save, on the server of bench/run: `bench/run scaling [payloads] [delivery] [shards] [--small]`.
+# What the levers of docs/scaling.md cost and save, on the server of bench/run: `bench/run scaling [payloads] [delivery] [shards] [--workers N]... [--small]`.
 #
 #   payloads   a job of 4.5 KB inline, compressed, in S3, and both: bytes of WAL and disk, processor, how fast it is drained
-#   delivery   64 workers (and 8, and 256) that claim for themselves, behind one serve, by way of Redis: what they cost PostgreSQL idle, with a steady load,
+#   delivery   8, 64 and 256 workers (or those that --workers says) that claim for themselves, behind one serve, by way of Redis: what they cost PostgreSQL idle, with a steady load,
 #              and with a backlog
 #   shards     one PostgreSQL and three, on the same machine
 #
@@ -24,7 +24,6 @@ import tempfile
 import time
 import urllib.request
 
-ROOT = os.getcwd()
 BUILD = os.path.abspath(os.environ["MR_BUILD"])
 MILLRACE = BUILD + "/millrace"
 FEED = BUILD + "/bench/feed"
@@ -33,6 +32,7 @@ PAYLOAD = 2700 + 1600  # bytes of state and blob of a job of feed's
 TICK = os.sysconf("SC_CLK_TCK")
 HEADER = struct.Struct("qqqq")  # of a tally: jobs, bytes, first_us, last_us
 ROOM = 1 << 20
+MOST_WORKERS = 350  # of the server's 400 connections
 
 
 class Sizes:
@@ -41,14 +41,15 @@ class Sizes:
     def __init__(self, small):
         self.now = 400 if small else 20000
         self.later = 40 if small else 2000
-        self.store_s = 4 if small else 65  # from enqueuing until due, for the way out to the store, beside 16 s
+        self.delay_s = 3 if small else 8  # from enqueuing until due
+        self.store_s = 16 if small else 80  # the same where payloads go to the store and back, which takes only what waits for more than 10 s
         self.drain = 400 if small else 50000
         self.fleets = (8,) if small else (8, 64, 256)
         self.steady_s = 2 if small else 20
         self.rate = 100 if small else 400
         self.idle_s = 2 if small else 10
         self.shards = 600 if small else 60000
-        self.contents_in_store = ("json",) if small else ("json", "noise")
+        self.contents_later = ("json",) if small else ("json", "noise")
 
 
 def stop(text, hint=None):
@@ -125,10 +126,17 @@ class Server:
             rows = re.findall(r"^(\w+) = '(.*)'$", f.read(), re.M)
         return [word for name, value in rows for word in ("-o", f"{name}={value}")]
 
+    def ended_cpu(self):
+        fields = stat_fields(self.pid)
+        return (int(fields[13]) + int(fields[14])) / TICK
+
     def cpu(self, without=()):
-        """Of all its processes, also of those that have ended."""
-        ended = stat_fields(self.pid)
-        return cpu_of(self.pid) + (int(ended[13]) + int(ended[14])) / TICK + sum(cpu_of(pid) for pid in children_of(self.pid) if pid not in without)
+        """Of all its processes, also of those that have ended: again where one ended while it looked."""
+        while True:
+            ended = self.ended_cpu()
+            living = cpu_of(self.pid) + sum(cpu_of(pid) for pid in children_of(self.pid) if pid not in without)
+            if self.ended_cpu() == ended:
+                return living + ended
 
     def remove(self):
         if self.own:
@@ -140,7 +148,7 @@ class Session:
 
     def __init__(self, server, database):
         self.child = subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", server.address(database)], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+                                      stdout=subprocess.PIPE, text=True, env=dict(os.environ, PGOPTIONS="-c client_min_messages=warning"))
         self.pid = int(self.ask("select pg_backend_pid()"))
 
     def ask(self, text):
@@ -376,7 +384,7 @@ def wait_out(work, kept, jobs, due_at):
                 return None
             time.sleep(0.2)
     figures["peak"] = work.disk() / jobs
-    work.session.ask("vacuum")
+    work.session.ask("vacuum millrace.delayed")
     figures["disk"] = work.disk() / jobs
     wait_for("jobs that are due", lambda: work.session.number("select available from millrace.stats('q')") == jobs, 600)
     return figures
@@ -411,7 +419,7 @@ def payload_once(server, folder, sizes, content, kept, later, store, delay_s):
 
 def payload(server, folder, sizes, content, kept, later, store):
     """A store that is too slow for the delay gets twice the time."""
-    delay_s = 16 + (sizes.store_s if "S3" in kept else 0)
+    delay_s = sizes.store_s if "S3" in kept else sizes.delay_s
     while True:
         progress(f"payloads: {content}, {kept}, {'delayed by %d s' % delay_s if later else 'at once'}")
         figures = payload_once(server, folder, sizes, content, kept, later, store, delay_s)
@@ -427,9 +435,9 @@ def payloads(server, folder, sizes):
     rows = []
     try:
         for content in ("json", "noise"):
-            for later in (False, True):
+            for later in (False, True) if content in sizes.contents_later else (False,):
                 for kept in KEPT:
-                    if "S3" not in kept or (later and store and content in sizes.contents_in_store):
+                    if "S3" not in kept or (later and store):
                         rows.append((content, later, kept, payload(server, folder, sizes, content, kept, later, store)))
     finally:
         if store:
@@ -605,20 +613,37 @@ class Set:
         self.folder, self.daemons = folder, []
 
 
+def shards_drain(place, tally, dsn, jobs):
+    """By a daemon whose outcomes are written when it has ended."""
+    daemon = Daemon(place, "worker", "work", f'worker w {{ queue = "q" plugin = "{PLUGIN}" concurrency = 2 batch = 500 }}\n', dsn, MR_TALLY=tally.path)
+    wait_for(f"{jobs} jobs", lambda: tally.jobs() >= jobs)
+    daemon.stop()
+    if tally.jobs() != jobs:
+        stop(f"{tally.jobs()} jobs were done, and {jobs} were put in")
+
+
+def shards_feed(dsn, jobs):
+    run = subprocess.run([FEED, "q", str(jobs), "small"], check=True, capture_output=True, text=True, env=dict(os.environ, MILLRACE_DSN=dsn))
+    return json.loads(run.stdout)["seconds"]
+
+
 def shards_measure(servers, folder, jobs, dsn):
-    tally, place = Tally(folder), Set(folder)
+    tally, place, warming = Tally(folder), Set(folder), jobs // 10
     cpu = lambda: sum(server.cpu() for server in servers)
     try:
-        before = cpu()
-        fed = json.loads(subprocess.run([FEED, "q", str(jobs), "small"], check=True, capture_output=True, text=True, env=dict(os.environ, MILLRACE_DSN=dsn)).stdout)
+        shards_feed(dsn, warming)
+        shards_drain(place, tally, dsn, warming)
+        tally.clear()
+        for server in servers:
+            session = Session(server, "postgres")
+            session.ask("checkpoint")
+            session.close()
+        begun = cpu()
+        seconds = shards_feed(dsn, jobs)
         enqueued = cpu()
-        daemon = Daemon(place, "worker", "work", f'worker w {{ queue = "q" plugin = "{PLUGIN}" concurrency = 2 batch = 500 }}\n', dsn, MR_TALLY=tally.path)
-        wait_for(f"{jobs} jobs", lambda: tally.jobs() >= jobs)
-        daemon.stop()  # its outcomes are written
-        if tally.jobs() != jobs:
-            stop(f"{tally.jobs()} jobs were done, and {jobs} were put in")
-        return {"enqueue_rate": jobs / fed["seconds"], "enqueue_cpu": (enqueued - before) / jobs * 1000, "drain_rate": tally.rate(),
-                "drain_cpu": (cpu() - enqueued) / jobs * 1000, "share": [round(cpu_share, 2) for cpu_share in shares(servers, jobs)]}
+        shards_drain(place, tally, dsn, jobs)
+        return {"enqueue_rate": jobs / seconds, "enqueue_cpu": (enqueued - begun) / jobs * 1000, "drain_rate": tally.rate(),
+                "drain_cpu": (cpu() - enqueued) / jobs * 1000, "share": [round(share, 2) for share in shares(servers, jobs + warming)]}
     finally:
         for daemon in place.daemons:
             if daemon.child.poll() is None:
@@ -665,10 +690,17 @@ PARTS = {"payloads": payloads, "delivery": delivery, "shards": shards}
 
 def main():
     base, folder, words = sys.argv[1], sys.argv[2], sys.argv[3:]
-    names = [word for word in words if word in PARTS]
-    if [word for word in words if word not in PARTS and word != "--small"]:
-        stop("usage: bench/run scaling [payloads] [delivery] [shards] [--small]")
-    server, sizes, tables = Server(folder), Sizes("--small" in words), []
+    names, fleets, sizes = [], [], Sizes("--small" in words)
+    while words:
+        word = words.pop(0)
+        if word in PARTS:
+            names.append(word)
+        elif word == "--workers" and words and words[0].isdigit() and 0 < int(words[0]) <= MOST_WORKERS:
+            fleets.append(int(words.pop(0)))
+        elif word != "--small":
+            stop(f"usage: bench/run scaling [payloads] [delivery] [shards] [--workers 1..{MOST_WORKERS}]... [--small]")
+    sizes.fleets = fleets or sizes.fleets
+    server, tables = Server(folder), []
     for name, part in PARTS.items():
         if not names or name in names:
             tables += ["", f"### {name}", ""] + part(server, base, sizes)

@@ -40,8 +40,7 @@ static void open_tally(void)
         fprintf(stderr, "tally: MR_TALLY names no file that was made for it\n");
         abort();
     }
-    void *map =
-        mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *map = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (map == MAP_FAILED)
         abort();

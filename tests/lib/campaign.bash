@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 # shellcheck shell=bash
+# shellcheck disable=SC2154  # redis_dir is set by lib/redis
 #
 # Everything that jobs can go through at once, and everything of it killed in turn: PostgreSQL, a relay, workers that take jobs from Redis, payloads of delayed jobs,
 # retries and dead letters in S3. After lib/server, lib/daemon, lib/redis and lib/s3:
@@ -52,7 +53,7 @@ create function part(p_name text, p_n bigint) returns bytea language sql immutab
 create function put(p_count int) returns bigint language sql as \$\$
   with new as (select nextval('put_no') as n from generate_series(1, p_count)),
   told as (insert into put
-           select n, (array['once', 'again'])[n / 20 % 2 + 1], coalesce((array['delayed', 'retried', 'dead'])[n % 20 + 1], 'plain')
+           select n, (array['once', 'again'])[n / 40 % 2 + 1], coalesce((array['delayed', 'retried', 'dead'])[n % 40 + 1], 'plain')
              from new
         returning n, queue, fate)
   select count(millrace.enqueue(fate, jsonb_build_object('n', n), queue, max_attempts => case fate when 'dead' then 1 end,
@@ -101,7 +102,7 @@ SCRIPT
 
 start_carrier()
 {
-    printf 'blobs = "%s"\nblobs_sweep = "3s"\nblobs_orphans = "20s"\n' "$(s3_address jobs/campaign)" >carrier.conf
+    printf 'blobs = "%s"\nblobs_sweep = "10s"\nblobs_orphans = "20s"\n' "$(s3_address jobs/campaign)" >carrier.conf
     daemon carrier serve -c carrier.conf --roles maintain
 }
 
@@ -190,6 +191,32 @@ campaign_end()
 
 # ---- what came of it ----
 
+# What goes on: jobs by their status, runs, objects.
+campaign_figures()
+{
+    sql "select queue, available, running, scheduled, retrying, dead from millrace.stats() order by queue"
+    sql "select count(*) filter (where away_due is not null) from millrace.delayed"
+    sql "select count(*) filter (where millrace.is_away(payload_state)) from millrace.dead"
+    wc -l <ran
+    s3_count jobs
+}
+
+# Until a command succeeds. The store is as slow as the machine is busy: gives up when nothing has changed for two minutes.
+campaign_settles()
+{
+    local now before='' since=$SECONDS
+    until "$@" >/dev/null 2>&1; do
+        now=$(campaign_figures)
+        [ "$now" = "$before" ] || since=$SECONDS
+        before=$now
+        if [ $((SECONDS - since)) -ge 120 ]; then
+            printf 'gave up waiting for: %s\n%s\n' "$*" "$now" >&2
+            return 1
+        fi
+        sleep 1
+    done
+}
+
 campaign_is_done()
 {
     queue_is_done once && queue_is_done again
@@ -237,7 +264,7 @@ campaign()
     campaign_begin
     campaign_kill "$1"
     campaign_stop_putting
-    wait_until 300 campaign_is_done || { sql "select * from millrace.stats()" >&2; return 1; }
+    campaign_settles campaign_is_done
     campaign_counts
     campaign_objects
     campaign_replay
@@ -271,8 +298,8 @@ campaign_counts()
 # In the store is what dead letters name, no more and no less.
 campaign_objects()
 {
-    wait_until 120 dead_are_away
-    wait_until 120 no_orphan || { comm -23 there named >&2; return 1; }
+    campaign_settles dead_are_away
+    campaign_settles no_orphan
     [ -z "$(comm -13 there named)" ]
     [ "$(wc -l <there)" -eq $((2 * $(put_are "fate = 'dead'"))) ]
     removed=$(sql "select millrace.metrics() -> 'removed_total' ->> 'objects'")
@@ -287,12 +314,12 @@ campaign_replay()
     dead=$(put_are "fate = 'dead'")
     campaign_mend
     [ "$(sql "select sum(millrace.replay_all(q)) from unnest(array['once', 'again']) q")" -eq "$dead" ]
-    wait_until 300 campaign_is_done
+    campaign_settles campaign_is_done
     [ "$(sql 'select count(*) from millrace.dead_letters')" -eq 0 ]
     [ "$(sql "select count(*) || ' ' || count(distinct n) || ' ' || bool_and(whole) from effect")" = \
         "$(sql "select count(*) || ' ' || count(*) || ' true' from put where queue = 'once'")" ]
     [ "$(awk '$2 == "done" { print $1 }' ran | sort -un | wc -l)" -eq "$(put_are "queue = 'again'")" ]
     run ! grep BROKEN ran
-    wait_until 120 no_object
+    campaign_settles no_object
     show "$dead dead letters replayed, each whole; 0 objects are left"
 }
