@@ -40,9 +40,9 @@ class Sizes:
 
     def __init__(self, small):
         self.now = 400 if small else 20000
-        self.later = 40 if small else 2000
+        self.later = 40 if small else 1000
         self.delay_s = 3 if small else 8  # from enqueuing until due
-        self.store_s = 16 if small else 80  # the same where payloads go to the store and back, which takes only what waits for more than 10 s
+        self.store_s = 16 if small else 60  # the same where payloads go to the store and back, which takes only what waits for more than 10 s
         self.drain = 400 if small else 50000
         self.fleets = (8,) if small else (8, 64, 256)
         self.steady_s = 2 if small else 20
@@ -418,14 +418,14 @@ def payload_once(server, folder, sizes, content, kept, later, store, delay_s):
 
 
 def payload(server, folder, sizes, content, kept, later, store):
-    """A store that is too slow for the delay gets twice the time."""
-    delay_s = sizes.store_s if "S3" in kept else sizes.delay_s
+    """A store that is too slow for the delay gets twice the time, from then on."""
     while True:
+        delay_s = sizes.store_s if "S3" in kept else sizes.delay_s
         progress(f"payloads: {content}, {kept}, {'delayed by %d s' % delay_s if later else 'at once'}")
         figures = payload_once(server, folder, sizes, content, kept, later, store, delay_s)
         if figures:
             return show("payload", content=content, kept=kept, jobs="delayed" if later else "at once", **{k: round(v, 3) for k, v in figures.items()})
-        delay_s *= 2
+        sizes.store_s *= 2
 
 
 def payloads(server, folder, sizes):
@@ -700,6 +700,7 @@ def main():
         elif word != "--small":
             stop(f"usage: bench/run scaling [payloads] [delivery] [shards] [--workers 1..{MOST_WORKERS}]... [--small]")
     sizes.fleets = fleets or sizes.fleets
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     server, tables = Server(folder), []
     for name, part in PARTS.items():
         if not names or name in names:

@@ -144,6 +144,14 @@ kill_daemon()
     ended "$1" 2>/dev/null || true
 }
 
+server_again()
+{
+    local verb
+    for verb in crash start; do
+        bash -x "$MR_ROOT/tools/pgserver" "$verb" "$MR_SERVER" >"pgserver.$verb" 2>&1 || { echo "pgserver $verb: status $?" && tail -n 50 "pgserver.$verb"; return 1; }
+    done
+}
+
 campaign_hit()
 {
     case $1 in
@@ -152,7 +160,7 @@ campaign_hit()
     redis) redis_kill && redis_start ;;
     emptied) redis_kill && rm -rf "$redis_dir/appendonlydir" "$redis_dir/appendonly.aof" && redis_start ;;
     s3) kill_s3 && sleep 1 && start_s3_again ;; # down for a while
-    postgresql) "$MR_ROOT/tools/pgserver" crash "$MR_SERVER" && "$MR_ROOT/tools/pgserver" start "$MR_SERVER" >/dev/null ;;
+    postgresql) server_again ;;
     carrier) kill_daemon carrier && start_carrier ;;
     esac
 }
