@@ -144,6 +144,7 @@ kill_daemon()
     ended "$1" 2>/dev/null || true
 }
 
+# Says what pgserver did where it fails.
 server_again()
 {
     local verb
@@ -209,7 +210,7 @@ campaign_figures()
     s3_count jobs
 }
 
-# Until a command succeeds. The store is as slow as the machine is busy: gives up when nothing has changed for two minutes.
+# Until a command succeeds. The store is as slow as the machine is busy: gives up when nothing has changed for five minutes.
 campaign_settles()
 {
     local now before='' since=$SECONDS
@@ -217,7 +218,7 @@ campaign_settles()
         now=$(campaign_figures)
         [ "$now" = "$before" ] || since=$SECONDS
         before=$now
-        if [ $((SECONDS - since)) -ge 120 ]; then
+        if [ $((SECONDS - since)) -ge 300 ]; then
             printf 'gave up waiting for: %s\n%s\n' "$*" "$now" >&2
             return 1
         fi
@@ -315,19 +316,21 @@ campaign_objects()
     [ "$removed" -gt 0 ]
 }
 
-# Dead letters come back whole, and then nothing is left in the store.
+# Dead letters come back whole, some of each queue; the others are purged. Then nothing is left in the store.
 campaign_replay()
 {
-    local dead
-    dead=$(put_are "fate = 'dead'")
+    local replayed purged before
+    before=$(sql 'select count(*) from effect')
     campaign_mend
-    [ "$(sql "select sum(millrace.replay_all(q)) from unnest(array['once', 'again']) q")" -eq "$dead" ]
+    replayed=$(sql "select sum(millrace.replay_all(q, max_jobs => 20)) from unnest(array['once', 'again']) q")
     campaign_settles campaign_is_done
+    purged=$(sql "select sum(millrace.purge_dead(q)) from unnest(array['once', 'again']) q")
+    [ $((replayed + purged)) -eq "$(put_are "fate = 'dead'")" ]
     [ "$(sql 'select count(*) from millrace.dead_letters')" -eq 0 ]
-    [ "$(sql "select count(*) || ' ' || count(distinct n) || ' ' || bool_and(whole) from effect")" = \
-        "$(sql "select count(*) || ' ' || count(*) || ' true' from put where queue = 'once'")" ]
-    [ "$(awk '$2 == "done" { print $1 }' ran | sort -un | wc -l)" -eq "$(put_are "queue = 'again'")" ]
+    [ $(($(sql 'select count(*) from effect') - before + $(awk '$2 == "done" { print $1 }' ran | sort -un | wc -l))) -eq \
+        $((replayed + $(put_are "queue = 'again' and fate <> 'dead'"))) ]
+    [ "$(sql 'select count(*) = count(distinct n) and bool_and(whole) from effect')" = t ]
     run ! grep BROKEN ran
     campaign_settles no_object
-    show "$dead dead letters replayed, each whole; 0 objects are left"
+    show "$replayed dead letters replayed, each whole, $purged purged; 0 objects are left"
 }
