@@ -66,6 +66,7 @@ begin
 if millrace_args is null then
   return null;
 elsif cardinality(millrace_args) < 500 then
+  millrace_found := cardinality(millrace_args);
   %4$s%5$L);
 else
   millrace_args := null;
@@ -84,6 +85,7 @@ else
       millrace_bytes := 0;
     end if;
   end loop;
+  millrace_found := millrace_n;
   if millrace_args is not null then
     %4$snull);
   end if;
@@ -127,6 +129,7 @@ declare
   millrace_one   jsonb;
   millrace_key   text;
   millrace_n     bigint := 0;
+  millrace_found bigint := 0;
   millrace_bytes bigint := 0;
   millrace_state text;
   millrace_error text;
@@ -137,7 +140,7 @@ $body$)
 exception when others then
   get stacked diagnostics millrace_state = returned_sqlstate, millrace_error = message_text;
   begin
-    millrace_n := coalesce(cardinality(millrace_args), 0);
+    millrace_n := millrace_found;
     %s
     raise warning using errcode = '01000', message = format('millrace: %%s rows of %%s were not enqueued into queue %%s: %%s', millrace_n, millrace_table, %L, millrace_error),
       hint = 'The rows are written. See millrace.captures.';
@@ -163,7 +166,8 @@ end;$body$, v_work, millrace.capture_count_text(p_settings), p_settings ->> 'que
   || E'\nreturn null;\nend';
 end $$;
 
--- Where the rows were not gathered, all of the statement count.
+-- Where not all rows were gathered, all of the statement count: also those of a piece that was enqueued already are taken back, and which of the
+-- others the condition would have let through is not known.
 create or replace function millrace.capture_count_text(p_settings jsonb)
 returns text
 language sql

@@ -282,6 +282,16 @@ select millrace.capture('app.notes', 'small', 'note', carry => '{id,status}');
 insert into app.notes values (42, 'large', repeat('x', 6000));
 select is(t.told('small'), array['insert 42 large'], 'without its large column it is');
 select millrace.uncapture('app.notes', 'small');
+-- Many rows: what was gathered, or even enqueued, before the one that fails is missed with it.
+select millrace.capture('app.notes', 'many', 'note', condition => '1 / (new.id - 10900) is not null');
+insert into app.notes select i from generate_series(10001, 11000) i;
+select is(t.missed('app.notes', 'many'), '1000 22012', 'a condition that raises at the 900th of 1,000 rows: all are counted');
+select millrace.set_queue('many', '{"max_args": 10000}');
+select millrace.capture('app.notes', 'many', 'note', condition => 'new.id % 2 = 0');
+insert into app.notes select i, 'bulk', repeat('x', case i when 31000 then 20000 else 4200 end) from generate_series(11001, 31000) i;
+select is(t.missed('app.notes', 'many'), '10000 22023', 'a row that is too large in the second of two pieces: those that the condition let through');
+select is(t.told('many'), '{}'::text[], 'and none of them was enqueued');
+select millrace.uncapture('app.notes', 'many');
 -- A queue that is gone is made again.
 select millrace.capture('app.notes', 'gone', 'note');
 select millrace.drop_queue('gone');
