@@ -356,8 +356,9 @@ def case_events():
     # one each, and some that the daemon may have opened meanwhile
     if descriptors(pid) - descriptors_before > 220:
         sys.exit(f"{descriptors(pid) - descriptors_before} descriptors for 200 that listen")
+    # what a connection has, and a little for listening
     grown = memory(pid) - before
-    if grown > 200 * 65536:
+    if grown > 200 * 30 * 1024:
         sys.exit(f"{grown // 200} bytes for each that listens")
 
 
