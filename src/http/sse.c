@@ -14,7 +14,8 @@
 #include "http/exchange.h"
 #include "http/reply.h"
 
-// What MHD gives each listener and fills only for HTTP/1.0: chunks are written where the request was.
+// What MHD gives each listener and fills only for HTTP/1.0: chunks are written where the request
+// was.
 #define BLOCK_SIZE 1024
 #define EVENT_MAX  (16 * 1024 * 1024)
 // How long a page waits before it listens again.
