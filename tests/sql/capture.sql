@@ -48,7 +48,7 @@ select is((select array_agg(j.args order by j.id) from millrace.jobs j where j.q
                 '{"event": "insert", "table": "app.notes", "new": {"id": 3, "status": "closed", "body": null}}']::jsonb[], 'a job for each row, in their order');
 select is((select array_agg(distinct j.kind || ' ' || j.source || ' ' || j.status) from millrace.jobs j where j.queue = 'n'),
           array['note capture:app.notes available'], 'with the kind and a source');
-select is((select array_agg(c.source order by c.id) from millrace.claim('n', 'w', 10) c), array['capture:app.notes', 'capture:app.notes', 'capture:app.notes'], 'which a worker is told, too');
+select is((select array_agg(c.source order by c.id) from millrace.claim('n', 'w', 10, '1 day') c), array['capture:app.notes', 'capture:app.notes', 'capture:app.notes'], 'which a worker is told, too');
 select millrace.purge('n');
 update app.notes set status = 'x';
 delete from app.notes;
@@ -170,13 +170,13 @@ delete from app.notes where id = 3;
 select is((select array_agg(x order by x) from unnest(t.told('n')) x), array['delete 3 c', 'update 1 c > 1 d', 'update 2 c > 2 d'], 'replace: the last one');
 -- A job that runs has read the old values: there is another one.
 update app.notes set status = 'e' where id = 1;
-select is(array(select c.args -> 'new' ->> 'status' from millrace.claim('n', 'w', 10) c), array['e'], 'a job runs');
+select is(array(select c.args -> 'new' ->> 'status' from millrace.claim('n', 'w', 10, '1 day') c), array['e'], 'a job runs');
 update app.notes set status = 'f' where id = 1;
 update app.notes set status = 'g' where id = 1;
 select is(t.told('n'), array['update 1 e > 1 f', 'update 1 f > 1 g'], 'replace: beside one that runs changes are not lost');
 select millrace.capture('app.notes', 'n2', 'note', '{insert}', unique_on => '{id}');
 insert into app.notes values (4, 'x');
-select count(*) from millrace.claim('n2', 'w', 10) \gset
+select count(*) from millrace.claim('n2', 'w', 10, '1 day') \gset
 delete from app.notes where id = 4;
 insert into app.notes values (4, 'y');
 select is(t.told('n2'), '{}', 'ignore: beside one that runs they are ignored');
@@ -184,7 +184,7 @@ select millrace.uncapture('app.notes', 'n2');
 -- Tries.
 select millrace.purge('n');
 insert into app.notes values (50, 'x');
-select lease, id from millrace.claim('n', 'w', 1) \gset
+select lease, id from millrace.claim('n', 'w', 1, '1 day') \gset
 select millrace.fail(:'lease', :id, 'broken', '1 hour');
 select is((select j.attempt || ' ' || j.status from millrace.jobs j where j.id = :id and j.status <> 'running'), '2 scheduled', 'a job waits for its second attempt');
 update app.notes set status = 'y' where id = 50;
