@@ -172,12 +172,21 @@ static int shard_ask(struct producer *producer, const char *address, const char 
     return good ? 0 : -1;
 }
 
+// As the library takes it; "": libpq's own environment.
+static const char *all_addresses(void)
+{
+    const char *text = getenv("MILLRACE_DSN");
+
+    text = text != NULL ? text : getenv("DATABASE_URL");
+    return text != NULL ? text : "";
+}
+
 // Asks all databases of the address in turn, each until it answers. -1: one has not for too long.
 static int doubt_settle(struct producer *producer)
 {
     static const char between[] = " ; ";
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-    const char *rest = getenv("MILLRACE_DSN");
+    const char *rest = all_addresses();
     char *refs = refs_missing(producer);
     int status = refs != NULL ? 0 : -1;
 
