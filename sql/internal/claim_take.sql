@@ -2,7 +2,8 @@
 -- Takes jobs of a queue; claim and claim_batch read them. Here the usual case: one priority, and no look at parts that others serve.
 -- Everything else is claim_search's, claim_limited's where the queue has limits, and claim_fair's where it has tenants.
 -- A statement costs ten microseconds and an expression one, each time, a field of a record more than a variable: hence one statement for all that
--- a claim has to know first, what is usual as one answer of it, and the leaf of lane_take_one chosen here.
+-- a claim has to know first, what is usual as one answer of it, and the leaf of lane_take_one chosen here. And where the session knows the queue
+-- from its last claim, none at all, see queue_remember.
 do $do$
 begin
   execute format($sql$
@@ -20,7 +21,7 @@ declare
   v_base    int;
   v_lane    int;
   v_lease   interval;
-  v_worker  text;
+  v_worker  text := coalesce(p_worker, 'pid ' || pg_backend_pid());
   v_open    int;          -- the open segment
   v_usual   boolean;      -- check_claim would find nothing
   v_upkeep  boolean;
@@ -30,37 +31,60 @@ declare
   v_tenants boolean;
   v_only    boolean;      -- there is one lane
   v_tried   int;
+  v_memo    bigint[] := current_setting('millrace.queue_memo', true);
+  v_version bigint;
   v_taken   millrace.taken;
   v_held    boolean;
 begin
-  -- With several parts lanes are taken here only
-  -- where the last claim found jobs (some): a lane that turns out to be empty stays locked, and with it in hand no other may be waited for.
-  select q.queue_id, q.parts_seen, l.base, l.base + (v_part + 1) %% q.parts_seen, coalesce(p_lease_for, q.lease_time),
-         coalesce(p_worker, 'pid ' || pg_backend_pid()), pg_sequence_last_value('millrace.seg_seq'::regclass),
-         p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
-         and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
-         and current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text,
-         abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000,
-         l.base = l.last and not (q.limited or q.has_tenants)
-         and (q.parts_seen = 1 or current_setting('millrace.some', true) = l.base::text),
-         current_setting('millrace.many', true) = l.base::text and p_max_jobs > 1,
-         q.limited, q.has_tenants, l.base = l.last and q.parts_seen = 1
-    into v_id, v_parts, v_base, v_lane, v_lease, v_worker, v_open, v_usual, v_upkeep, v_one, v_many, v_limited, v_tenants, v_only
-    from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null or q.key_limit is not null or q.tenant_rate is not null as limited
-            from millrace.queue q) q
-   cross join lateral (select min(l.lane) as base, max(l.lane) as last
-                         from millrace.lane l
-                        where l.lane >= q.queue_id << 12
-                          and l.lane < (q.queue_id + 1) << 12) l
-   where q.queue_name = p_queue
-     and q.parent_id is null
-     and q.paused_at is null;
-  if v_usual is not true or v_upkeep then
-    perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
-    if v_id is null then
-      return null;
-    elsif v_upkeep then
-      perform millrace.upkeep_slice(p_now);
+  if v_memo[1] = pg_sequence_last_value('millrace.queue_version'::regclass) and current_setting('millrace.queue_known', true) = p_queue
+     and p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
+     and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
+     and abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) < 1000 then
+    v_id := v_memo[2] >> 12;
+    v_base := v_memo[2];
+    v_parts := v_memo[3];
+    v_lease := v_memo[4] * interval '1 us';
+    v_lane := v_base + (v_part + 1) %% v_parts;
+    v_open := pg_sequence_last_value('millrace.seg_seq'::regclass);
+    v_one := true;
+    if p_max_jobs > 1 then
+      v_many := current_setting('millrace.many', true) = v_base::text;
+    end if;
+  else
+    -- Before the queue is read: what it says may be newer than its version, never older.
+    v_version := case when pg_sequence_last_value('millrace.queue_version'::regclass)::text::xid8 < pg_snapshot_xmin(pg_current_snapshot())
+                      then pg_sequence_last_value('millrace.queue_version'::regclass) end;
+    -- With several parts lanes are taken here only where the last claim found jobs (some): a lane that turns out to be empty stays locked, and with it in hand no other may be waited for.
+    select q.queue_id, q.parts_seen, l.base, l.base + (v_part + 1) %% q.parts_seen, coalesce(p_lease_for, q.lease_time),
+           pg_sequence_last_value('millrace.seg_seq'::regclass),
+           p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
+           and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
+           and current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text,
+           abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000,
+           l.base = l.last and not (q.limited or q.has_tenants)
+           and (q.parts_seen = 1 or current_setting('millrace.some', true) = l.base::text),
+           current_setting('millrace.many', true) = l.base::text and p_max_jobs > 1,
+           q.limited, q.has_tenants, l.base = l.last and q.parts_seen = 1
+      into v_id, v_parts, v_base, v_lane, v_lease, v_open, v_usual, v_upkeep, v_one, v_many, v_limited, v_tenants, v_only
+      from (select q.*, q.concurrency_limit is not null or q.rate_limit is not null or q.key_limit is not null or q.tenant_rate is not null as limited
+              from millrace.queue q) q
+     cross join lateral (select min(l.lane) as base, max(l.lane) as last
+                           from millrace.lane l
+                          where l.lane >= q.queue_id << 12
+                            and l.lane < (q.queue_id + 1) << 12) l
+     where q.queue_name = p_queue
+       and q.parent_id is null
+       and q.paused_at is null;
+    if v_usual is not true or v_upkeep then
+      perform millrace.check_claim(p_worker, p_max_jobs, p_lease_for);
+      if v_id is null then
+        return null;
+      elsif v_upkeep then
+        perform millrace.upkeep_slice(p_now);
+      end if;
+    end if;
+    if v_one and v_version > 0 and p_lease_for is null then
+      perform millrace.queue_remember(p_queue, v_version, v_base, v_parts, v_lease);
     end if;
   end if;
   -- One job is not looked for where the last claim took more, nor where upkeep, or the caller, has written already.
@@ -92,7 +116,7 @@ begin
     elsif v_parts = 1 then
       return null;
     end if;
-    perform set_config('millrace.some', '', false);
+    perform set_config('millrace.some', '', false), set_config('millrace.queue_memo', '{}', false);
     v_held := true;
     exit;
   end loop;

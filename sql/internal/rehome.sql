@@ -14,6 +14,7 @@ declare
   v_n    bigint;
 begin
   perform setval('millrace.seg_seq', v_open);      -- a logical copy does not carry sequences
+  perform setval('millrace.queue_version', pg_current_xact_id()::text::bigint);
   perform setval('millrace.dead_seq', coalesce(pg_sequence_last_value('millrace.dead_seq'::regclass), 0));
   perform setval('millrace.queue_seq', greatest((select max(q.queue_id) from millrace.queue q where q.parent_id is null), pg_sequence_last_value('millrace.queue_seq'::regclass), 1));
   perform setval('millrace.tenant_seq', greatest((select max(q.queue_id) from millrace.queue q), pg_sequence_last_value('millrace.tenant_seq'::regclass), 65536));
