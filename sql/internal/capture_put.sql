@@ -35,6 +35,9 @@ language plpgsql
 as $$
 declare
   v_queue millrace.queue;
+  v_route millrace.queue;      -- takes the first v_away rows; the keys of all are those of the queue that was named
+  v_away  int := 0;
+  v_key_queue int;
   v_args  jsonb[];
   v_keys  text[];
   v_ids   bigint[];
@@ -55,12 +58,15 @@ begin
     return;
   end if;
   v_queue := millrace.queue_of(p_queue);
-  if v_queue.depth_limit is not null then
-    v_queue := millrace.queue_admit(p_now, v_queue, cardinality(v_keys), cardinality(v_keys));
+  if v_queue.route_queue is not null then
+    v_key_queue := v_queue.queue_id;
+    v_away := millrace.route_count(v_queue, cardinality(v_keys));
+    v_route := millrace.capture_admit(p_now, millrace.queue_of(v_queue.route_queue), v_args[: v_away]);
   end if;
-  perform millrace.check_size('the largest of args', (select max(millrace.json_written(a, v_queue.args_bytes)) from unnest(v_args) a), v_queue.args_bytes, 'max_args');
+  v_queue := millrace.capture_admit(p_now, v_queue, v_args[v_away + 1 :]);
+  v_key_queue := coalesce(v_key_queue, v_queue.queue_id);
   v_ids := array(select nextval('millrace.pos_seq') from generate_series(1, cardinality(v_keys)));
-  v_taken := millrace.unique_take_fresh(array_fill(v_queue.queue_id, array[cardinality(v_keys)]), v_keys, v_ids, null);
+  v_taken := millrace.unique_take_fresh(array_fill(v_key_queue, array[cardinality(v_keys)]), v_keys, v_ids, null);
   if cardinality(v_taken) < cardinality(v_ids) then
     for v_one in
       select u.id, u.key, u.args
@@ -69,25 +75,54 @@ begin
        where t.id is null
        order by u.key collate "C"
     loop
-      case millrace.capture_meet(p_now, v_queue.queue_id, v_one.key, v_one.id, v_one.args, p_on_conflict)
+      case millrace.capture_meet(p_now, v_key_queue, v_one.key, v_one.id, v_one.args, p_on_conflict)
         when 'taken' then v_taken := v_taken || v_one.id;
         when 'bare' then v_bare := v_bare || v_one.id;
         else null;
       end case;
     end loop;
   end if;
-  perform millrace.lane_register((v_queue.queue_id << 12) + (50 << 5));
+  if v_away > 0 then
+    perform millrace.capture_append(p_now, v_route, p_kind, v_ids[: v_away], v_keys[: v_away], v_args[: v_away], v_taken, v_bare, p_source);
+  end if;
+  perform millrace.capture_append(p_now, v_queue, p_kind, v_ids[v_away + 1 :], v_keys[v_away + 1 :], v_args[v_away + 1 :], v_taken, v_bare, p_source);
+end $$;
+
+-- The queue that takes captured rows, if there are any: this one or its overflow. Refuses args that are too large.
+create or replace function millrace.capture_admit(p_now timestamptz, p_queue millrace.queue, p_args jsonb[])
+returns millrace.queue
+language plpgsql
+as $$
+begin
+  if cardinality(p_args) = 0 then
+    return p_queue;
+  end if;
+  if p_queue.depth_limit is not null then
+    p_queue := millrace.queue_admit(p_now, p_queue, cardinality(p_args), cardinality(p_args));
+  end if;
+  perform millrace.check_size('the largest of args', (select max(millrace.json_written(a, p_queue.args_bytes)) from unnest(p_args) a), p_queue.args_bytes, 'max_args');
+  return p_queue;
+end $$;
+
+-- Appends those of some captured rows whose ids have taken their keys, or are bare: without one.
+create or replace function millrace.capture_append(p_now timestamptz, p_queue millrace.queue, p_kind text, p_ids bigint[], p_keys text[], p_args jsonb[], p_taken bigint[],
+                                                   p_bare bigint[], p_source text)
+returns void
+language plpgsql
+as $$
+begin
+  perform millrace.lane_register((p_queue.queue_id << 12) + (50 << 5));
   insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, job_source, unique_name)
-  select u.id, u.id, p_now, (v_queue.queue_id << 12) + (50 << 5) + (u.id >> 5) % v_queue.part_count,
-         coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit), p_kind, u.args, p_source,
+  select u.id, u.id, p_now, (p_queue.queue_id << 12) + (50 << 5) + (u.id >> 5) % p_queue.part_count,
+         coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), p_queue.attempts_limit), p_kind, u.args, p_source,
          case when t.keyed then u.key end
-    from unnest(v_ids, v_keys, v_args) u(id, key, args)
-    join (select unnest(v_taken) as id, true as keyed
+    from unnest(p_ids, p_keys, p_args) u(id, key, args)
+    join (select unnest(p_taken) as id, true as keyed
            union all
-          select unnest(v_bare), false) t on t.id = u.id
+          select unnest(p_bare), false) t on t.id = u.id
    order by u.id;
   if found then
-    perform millrace.wake(v_queue.queue_id, p_now);
+    perform millrace.wake(p_queue.queue_id, p_now);
   end if;
 end $$;
 

@@ -11,6 +11,7 @@ language plpgsql
 as $$
 declare
   v_queue millrace.queue;
+  v_keys  int;                 -- the queue whose unique keys count: the one that was named, also for a job that its route takes
   v_home  millrace.queue;      -- the tenant's, where the queue is fair
   v_job   millrace.job;
   v_due   timestamptz := coalesce(p_run_at, p_now + p_delay);
@@ -22,6 +23,11 @@ begin
                              p_max_attempts, p_timeout, p_expires_in, p_on_conflict, p_unique_for);
   perform pg_current_xact_id();
   v_queue := millrace.queue_of(p_queue);
+  if v_queue.route_queue is not null then
+    v_keys := v_queue.queue_id;
+    v_queue := millrace.queue_route(v_queue, p_tenant, p_ordering_key);
+    v_keys := nullif(v_keys, v_queue.queue_id);
+  end if;
   if v_queue.depth_limit is not null then
     v_queue := millrace.queue_admit(p_now, v_queue, 1, case when v_due > p_now then 0 else 1 end);
   end if;
@@ -34,7 +40,7 @@ begin
   end if;
   v_job.job_id := nextval('millrace.pos_seq');
   if p_unique_key is not null then
-    v_first := millrace.unique_take(p_now, v_queue.queue_id, p_unique_key, v_job.job_id, p_unique_for);
+    v_first := millrace.unique_take(p_now, coalesce(v_keys, v_queue.queue_id), p_unique_key, v_job.job_id, p_unique_for);
     if v_first is not null then
       if p_on_conflict = 'replace' then
         perform millrace.unique_replace(p_now, v_first, p_args, v_due);

@@ -88,8 +88,8 @@ begin
 
   perform pg_current_xact_id();
   if millrace.jobs_lanes(p_now, p_jobs) then
-    p_jobs := millrace.jobs_into(p_now, p_jobs);
-    perform millrace.jobs_lanes(p_now, p_jobs);      -- some may be in their overflow now
+    p_jobs := millrace.jobs_into(p_now, millrace.jobs_routed(p_jobs));
+    perform millrace.jobs_lanes(p_now, p_jobs);      -- some may be in their route or overflow now
   end if;
   select max(w.args) filter (where w.args > q.args_bytes) as args,
          max(w.meta) filter (where w.meta > q.args_bytes) as meta,
@@ -191,15 +191,15 @@ begin
      order by i.ord;
 end $$;
 
--- Makes the queues, tenants and lanes that some jobs need, and wakes who waits for them. True: one of the queues has a limit. Tenants are made in
+-- Makes the queues, tenants and lanes that some jobs need, and wakes who waits for them. True: one of the queues has a limit or a route. Tenants are made in
 -- their own order, so that two calls with the same new ones wait for each other and not in a circle.
 create or replace function millrace.jobs_lanes(p_now timestamptz, p_jobs jsonb)
 returns boolean
 language plpgsql
 as $$
 declare
-  v_one     record;
-  v_limited boolean := false;
+  v_one record;
+  v_odd boolean := false;
 begin
   for v_one in
     select q as queue, d.priority
@@ -218,7 +218,7 @@ begin
       perform millrace.lane_register(((v_one.queue).queue_id << 12) + (v_one.priority << 5));
     end if;
     perform millrace.wake((v_one.queue).queue_id, p_now);
-    v_limited := v_limited or (v_one.queue).depth_limit is not null;
+    v_odd := v_odd or num_nonnulls((v_one.queue).depth_limit, (v_one.queue).route_queue) > 0;
   end loop;
-  return v_limited;
+  return v_odd;
 end $$;

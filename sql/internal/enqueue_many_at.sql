@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
--- enqueue_many with the time as an argument. p_source: of all its jobs.
+-- enqueue_many with the time as an argument. p_source: of all its jobs. p_routed: p_queue is the route of another queue, and its own is not asked.
 create or replace function millrace.enqueue_many_at(p_now timestamptz, p_kind text, p_args jsonb[], p_queue text, p_priority int,
-                                                    p_run_at timestamptz, p_state bytea[] = null, p_blob bytea[] = null, p_source text = null)
+                                                    p_run_at timestamptz, p_state bytea[] = null, p_blob bytea[] = null, p_source text = null,
+                                                    p_routed boolean = false)
 returns setof bigint
 language plpgsql
 as $$
@@ -12,6 +13,7 @@ declare
   v_xid   xid8;
   v_seg   int;
   v_pack  int;
+  v_away  int;      -- jobs that the queue's route takes, the first ones
 begin
   perform millrace.at_home();
   if p_args is null then
@@ -37,6 +39,20 @@ begin
   end if;
   v_xid := pg_current_xact_id();
   v_queue := millrace.queue_of(p_queue);
+  if v_queue.route_queue is not null and not p_routed then
+    v_away := millrace.route_count(v_queue, cardinality(p_args));
+    p_state := case when p_state is not null then array(select unnest(p_state)) end;      -- numbered from 1, as args
+    p_blob := case when p_blob is not null then array(select unnest(p_blob)) end;
+    return query
+      select *
+        from millrace.enqueue_many_at(p_now, p_kind, p_args[: v_away], v_queue.route_queue, p_priority, p_run_at, p_state[: v_away], p_blob[: v_away], p_source, true);
+    p_args := p_args[v_away + 1 :];
+    p_state := p_state[v_away + 1 :];
+    p_blob := p_blob[v_away + 1 :];
+    if cardinality(p_args) = 0 then
+      return;
+    end if;
+  end if;
   if v_queue.depth_limit is not null then
     v_queue := millrace.queue_admit(p_now, v_queue, cardinality(p_args), case when p_run_at > p_now then 0 else cardinality(p_args) end);
   end if;

@@ -83,9 +83,9 @@ begin
   end if;
   perform millrace.turns_reset(clock_timestamp(), v_queue.queue_id, v_queue.ordered);
   perform millrace.lines_reset(clock_timestamp(), v_queue);
-  if p_settings ? 'overflow' then
-    perform millrace.check_overflow(p_name, p_settings -> 'overflow');
-  end if;
+  perform millrace.check_other(p_name, t.key, t.value)
+     from jsonb_each(p_settings) t
+    where t.key in ('overflow', 'route');
   if p_settings ->> 'depth_limit' is not null then
     perform millrace.gauge_make(v_queue.queue_id);      -- after the queue's row, which lets one caller at a time through
   end if;
@@ -175,19 +175,19 @@ begin
 end $$;
 
 -- Another queue, by its name, or null.
-create or replace function millrace.check_overflow(p_queue text, p_overflow jsonb)
+create or replace function millrace.check_other(p_queue text, p_setting text, p_other jsonb)
 returns void
 language plpgsql
 as $$
 begin
-  if jsonb_typeof(p_overflow) = 'null' then
+  if jsonb_typeof(p_other) = 'null' then
     return;
-  elsif jsonb_typeof(p_overflow) <> 'string' then
-    perform millrace.refuse(format('setting overflow does not accept %s', left(p_overflow::text, 200)),
+  elsif jsonb_typeof(p_other) <> 'string' then
+    perform millrace.refuse(format('setting %s does not accept %s', p_setting, left(p_other::text, 200)),
       'Pass the name of a queue as a text, or null for none.');
   end if;
-  perform millrace.check_name('overflow', p_overflow #>> '{}');
-  if p_overflow #>> '{}' = p_queue then
-    perform millrace.refuse(format('queue %s cannot be its own overflow', quote_literal(p_queue)), 'Name another queue, or null for none.');
+  perform millrace.check_name(p_setting, p_other #>> '{}');
+  if p_other #>> '{}' = p_queue then
+    perform millrace.refuse(format('queue %s cannot be its own %s', quote_literal(p_queue), p_setting), 'Name another queue, or null for none.');
   end if;
 end $$;

@@ -2,7 +2,7 @@
 -- Takes the keys of the jobs of enqueue_jobs: ids has the id of each job in their order, old whether that is a job that was there before or comes before
 -- it in the same call, said the place of the job whose args and time it gets, where a later one of the same call replaces them. Keys are taken in their
 -- own order, so that two calls with the same keys wait for each other and not in a circle; ids are given in the order of the jobs, so that they are
--- delivered in it.
+-- delivered in it. Keys are of the queue that was named (asked), also where its route takes the job.
 create or replace function millrace.unique_take_many(p_now timestamptz, p_jobs jsonb, out ids bigint[], out old boolean[], out said int[])
 language plpgsql
 as $$
@@ -22,16 +22,16 @@ begin
     into v_fresh
     from (select distinct on (q.queue_id, r.unique_key collate "C") q.queue_id, r.unique_key, r.ord, r.unique_for
             from (select row_number() over () as ord, r.*
-                    from jsonb_to_recordset(p_jobs) as r(queue text, unique_key text, unique_for interval)) r
-            join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
+                    from jsonb_to_recordset(p_jobs) as r(queue text, asked text, unique_key text, unique_for interval)) r
+            join millrace.queue q on q.queue_name = coalesce(r.asked, r.queue, 'default') and q.parent_id is null
            where r.unique_key is not null
            order by q.queue_id, r.unique_key collate "C", r.ord) k;
   for v_one in
     select r.ord::int as ord, r.queue_id, r.unique_key, r.on_conflict, r.unique_for, r.fresh
       from (select r.*, q.queue_id, f.id is not null as fresh, count(*) over (partition by q.queue_id, r.unique_key) as same
               from (select row_number() over () as ord, r.*
-                      from jsonb_to_recordset(p_jobs) as r(queue text, unique_key text, on_conflict text, unique_for interval)) r
-              join millrace.queue q on q.queue_name = coalesce(r.queue, 'default') and q.parent_id is null
+                      from jsonb_to_recordset(p_jobs) as r(queue text, asked text, unique_key text, on_conflict text, unique_for interval)) r
+              join millrace.queue q on q.queue_name = coalesce(r.asked, r.queue, 'default') and q.parent_id is null
               left join unnest(v_fresh) f(id) on f.id = ids[r.ord]
              where r.unique_key is not null) r
      where not r.fresh

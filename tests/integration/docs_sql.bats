@@ -49,6 +49,10 @@ page_matches()
     done
 }
 
+@test "docs/routes.md prints what it says" {
+    page_matches "$MR_ROOT/docs/routes.md"
+}
+
 @test "docs/cache.md, docs/limiter.md and docs/locks.md print what they say" {
     page_matches "$MR_ROOT/docs/cache.md"
     drop_db

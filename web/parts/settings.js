@@ -18,6 +18,8 @@ const says = {
     critical_depth: "waiting jobs from which it is CRITICAL", durability: "strict or relaxed", depth_limit: "refuse jobs above this depth",
     overflow: "the queue that takes what depth_limit refuses", concurrency: "jobs running at once", rate: "jobs started per time, as 100/s",
     ordered: "one job at a time per ordering key", on_failure: "hold or skip", fair: "serve tenants in turn",
+    route: "the queue that takes jobs of some tenants", route_share: "percent of the tenants whose jobs go to route",
+    route_tenants: "tenants whose jobs go to route, as a,b,c", transport: "direct, or redis by way of a relay",
     compress: "compress payload parts of more bytes than this",
     offload: "payload parts of more bytes than this go to the blob store",
     offload_delay: "payloads of jobs delayed for longer wait in the blob store", offload_dead: "payloads of dead letters are moved to the blob store",
