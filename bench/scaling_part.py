@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 BUILD = os.path.abspath(os.environ["MR_BUILD"])
 MILLRACE = BUILD + "/millrace"
@@ -105,6 +104,12 @@ def children_of(parent):
             pass
 
 
+def exported(text):
+    """The variables that lines for a shell export."""
+    lines = [shlex.split(line) for line in text.splitlines()]
+    return dict(word.split("=", 1) for words in lines if words and words[0] == "export" for word in words[1:])
+
+
 class Server:
     """A PostgreSQL of tools/pgserver."""
 
@@ -114,7 +119,7 @@ class Server:
         if self.own:
             subprocess.run(["tools/pgserver", "start", folder] + settings, check=True)
         text = subprocess.run(["tools/pgserver", "env", folder], check=True, capture_output=True, text=True).stdout
-        self.env = dict(shlex.split(line[7:])[0].split("=", 1) for line in text.splitlines())
+        self.env = exported(text)
         with open(folder + "/data/postmaster.pid") as f:
             self.pid = int(f.readline())
 
@@ -221,41 +226,31 @@ class Redis:
         self.child.wait()
 
 
-def python_of_swift():
-    """Debian's module is for Debian's interpreter, which need not be the first one."""
-    for python in ("python3", "/usr/bin/python3"):
-        if shutil.which(python) and subprocess.run([python, "-c", "import swift, eventlet"], capture_output=True).returncode == 0:
-            return python
-    return None
-
-
 class Store:
     """OpenStack Swift with its S3 interface, as in the tests."""
 
     def __init__(self, folder):
         # in memory, if there is one: it is not what is measured
         self.folder = tempfile.mkdtemp(prefix="millrace-s3.", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else folder)
-        with open(self.folder + "/users", "w") as f:
-            f.write("millrace bench s3cr3t-of-bench .admin\n")
-        with open(self.folder + "/out", "w") as out:
-            self.child = subprocess.Popen([python_of_swift(), "-B", "tests/lib/s3_server.py", self.folder], stdout=out, stderr=out)
-        wait_for("Swift", lambda: os.path.exists(self.folder + "/ready") or self.child.poll() is not None, 180)
-        if self.child.poll() is not None:
-            stop("Swift does not start: " + open(self.folder + "/out").read()[-2000:])
-        self.port = int(open(self.folder + "/port").read())
-        self.env = {"AWS_ACCESS_KEY_ID": "millrace:bench", "AWS_SECRET_ACCESS_KEY": "s3cr3t-of-bench"}
-        ask = urllib.request.Request(f"http://127.0.0.1:{self.port}/auth/v1.0", headers={"X-Auth-User": "millrace:bench", "X-Auth-Key": "s3cr3t-of-bench"})
-        self.token = urllib.request.urlopen(ask).headers["X-Auth-Token"]
+        self.call("start")
+        self.env = exported(self.call("env"))
+
+    @staticmethod
+    def is_there():
+        return subprocess.run(["tools/s3server", "there"], capture_output=True).returncode == 0
+
+    def call(self, verb, *words):
+        run = subprocess.run(["tools/s3server", verb, self.folder, *words], capture_output=True, text=True)
+        if run.returncode:
+            stop(run.stderr.strip())
+        return run.stdout
 
     def bucket(self, name):
-        ask = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/AUTH_millrace/{name}", method="PUT", headers={"X-Auth-Token": self.token})
-        urllib.request.urlopen(ask).close()
-        return f"s3://{name}/bench?endpoint=http://127.0.0.1:{self.port}&style=path"
+        self.call("bucket", name)
+        return self.call("address", name + "/bench").strip()
 
     def stop(self):
-        self.child.terminate()
-        self.child.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.call("remove")
 
 
 class Tally:
@@ -427,7 +422,7 @@ def payload(server, folder, sizes, content, kept, later, store):
 
 
 def payloads(server, folder, sizes):
-    store = Store(folder) if python_of_swift() else None
+    store = Store(folder) if Store.is_there() else None
     if not store:
         progress("payloads: without S3, because OpenStack Swift is missing: tools/deps bench")
     rows = []
