@@ -38,6 +38,13 @@ teardown()
 }
 
 # Leaves what one job is in $body.
+# Whoever claims it finds that its payload is gone.
+missing_is_dead()
+{
+    post /api/v1/queues/q/claim '{}'
+    sql_is "select string_agg(job_ref || ' ' || cause, ' ') from millrace.dead" 'missing damaged'
+}
+
 claimed_one()
 {
     post /api/v1/queues/q/claim '{}' && says 200 '.jobs | length' 1
@@ -153,7 +160,7 @@ stored()
     sql "select count(millrace.run_now(job_id)) from millrace.delayed" >/dev/null
     wait_until 120 claimed_one
     [ "$(jq -r '.jobs[0].ref + " " + .jobs[0].state' <<<"$body")" = "there $state" ]
-    wait_until 60 sql_is "select string_agg(job_ref || ' ' || cause, ' ') from millrace.dead" 'missing damaged'
+    wait_until 60 missing_is_dead
 }
 
 @test "an object that is missing or damaged buries its own job and no other, cause damaged" {
