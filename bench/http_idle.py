@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 #
 # What connections that wait cost the HTTP part: http_idle.py PORT PID [COUNT [TOKEN]]. Opens them, each after one request
-# on it, or with a token each listening to the events; prints the growth of the daemon's resident memory, and whether
-# it still answers.
+# on it, or with a token each listening to the events; prints the growth of the daemon's resident memory, how many of
+# those who listen were told something in ten seconds, and whether it still answers.
 
 import resource
 import socket
@@ -38,12 +38,12 @@ def connect(n):
     return s
 
 
-def drain(held):
+def drain(held, told):
     for s in held:
         s.setblocking(False)
         try:
             while s.recv(1 << 20):
-                pass
+                told.add(s)
             raise SystemExit("a listener was cut off")
         except BlockingIOError:
             pass
@@ -51,6 +51,7 @@ def drain(held):
 
 before = rss()
 held = []
+told = set()
 for n in range(count):
     s = connect(n)
     ask(s, LISTEN if token else ASK)
@@ -58,9 +59,11 @@ for n in range(count):
 if token:
     for _ in range(10):
         time.sleep(1)
-        drain(held)
+        drain(held, told)
 grown = rss() - before
 print(
-    f"{count} {'listeners' if token else 'idle connections'}: {grown / 1048576:.1f} MiB more, {grown / count / 1024:.1f} KiB each;"
+    f"{count} {f'listeners, {len(told)} of them told what is new' if token else 'idle connections'}: {grown / 1048576:.1f} MiB more, {grown / count / 1024:.1f} KiB each;"
     f" a request now takes {ask(connect(0)) * 1000:.1f} ms"
 )
+if token and len(told) < count:
+    raise SystemExit(f"{count - len(told)} listeners were told nothing")

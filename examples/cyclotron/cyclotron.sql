@@ -157,6 +157,30 @@ begin
   end loop;
 end $$;
 
+-- Which of the caller's UUIDs are there: for a producer that was not told whether its jobs are. As far back as stories reach (retention).
+create function cyclotron.known_refs(refs text[])
+returns setof text
+language plpgsql
+as $$
+declare
+  v_ref   text;
+  v_queue text;
+begin
+  for v_ref, v_queue in
+    select r, q.queue
+      from unnest(refs) r
+     cross join millrace.queues q
+  loop
+    begin
+      perform millrace.job_by_ref(v_queue, v_ref);
+      return next v_ref;
+    exception
+      when sqlstate 'MR003' then
+        null;
+    end;
+  end loop;
+end $$;
+
 -- ---- the worker --------------------------------------------------------------------------------------------------------------------------
 
 create type cyclotron.dequeued as (

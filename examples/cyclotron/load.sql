@@ -62,7 +62,15 @@ as $$
   select cyclotron.bulk_create_jobs(jsonb_agg(load.invocation(n, url, 1, scheduled, more) order by n)) from generate_series(first_n, last_n) n
 $$;
 
--- Creates the invocations 0 to n - 1 in chunks. Every fifth has two steps, two of a thousand are for later. A chunk that is refused is tried again until there is room.
+-- Invocation number n of the load. Every fifth has two steps, two of a thousand are for later.
+create function load.numbered(n int)
+returns jsonb
+language sql
+as $$
+  select load.invocation(n, load.url(n), case when n % 5 = 0 then 2 else 1 end, case when n % 500 = 7 then clock_timestamp() + interval '3 seconds' end, '{}')
+$$;
+
+-- Creates the invocations 0 to n - 1 in chunks. A chunk that is refused is tried again until there is room.
 create procedure load.create_invocations(n int, chunk int)
 language plpgsql
 as $$
@@ -71,9 +79,7 @@ declare
   v_refused int;
 begin
   for v_first in 0 .. n - 1 by chunk loop
-    v_jobs := (select jsonb_agg(load.invocation(i, load.url(i), case when i % 5 = 0 then 2 else 1 end,
-                                                case when i % 500 = 7 then clock_timestamp() + interval '3 seconds' end, '{}') order by i)
-                 from generate_series(v_first, least(v_first + chunk, n) - 1) i);
+    v_jobs := (select jsonb_agg(load.numbered(i) order by i) from generate_series(v_first, least(v_first + chunk, n) - 1) i);
     v_refused := 0;
     loop
       begin

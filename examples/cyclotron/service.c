@@ -6,12 +6,13 @@
 //   POST /ok        200
 //   POST /flaky     500 the first two times, then 200
 //   POST /limited   429 with Retry-After: 1 the first time, then 200
+//   POST /later     the same with Retry-After: 20
 //   POST /slow      200 after 200 ms
 //   POST /crawl     200 after 800 ms
 //   POST /hang      no answer for five seconds the first time, then 200
 //   POST /broken    500
 //   POST /gone      404
-//   GET  /stats     {"requests", "effects", "repeated", "failed"}
+//   GET  /stats     {"requests", "effects", "repeated", "failed", "bytes"}, the last of all bodies
 //
 // A step is known by its Idempotency-Key, UUID/STEP, where the last twelve digits of the UUID are
 // the number of the invocation. Done the first time it is an effect, later it is repeated: answered
@@ -39,7 +40,7 @@ struct service {
     pthread_mutex_t mutex;
     size_t invocations;
     struct step *steps; // STEPS of each invocation
-    long long requests, effects, repeated, failed;
+    long long requests, effects, repeated, failed, bytes;
 };
 
 struct behaviour {
@@ -48,12 +49,15 @@ struct behaviour {
     unsigned bad_times;  // the first so many times
     long bad_after_ms;
     long good_after_ms;
+    const char *retry_after; // NULL: it does not say
 };
 
 static const struct behaviour behaviours[] = {
-    {"/ok", 0, 0, 0, 0},         {"/flaky", 500, 2, 0, 0},  {"/limited", 429, 1, 0, 0},
-    {"/slow", 0, 0, 0, 200},     {"/crawl", 0, 0, 0, 800},  {"/hang", 500, 1, 5000, 0},
-    {"/broken", 500, 255, 0, 0}, {"/gone", 404, 255, 0, 0},
+    {"/ok", 0, 0, 0, 0, NULL},        {"/flaky", 500, 2, 0, 0, NULL},
+    {"/limited", 429, 1, 0, 0, "1"},  {"/later", 429, 1, 0, 0, "20"},
+    {"/slow", 0, 0, 0, 200, NULL},    {"/crawl", 0, 0, 0, 800, NULL},
+    {"/hang", 500, 1, 5000, 0, NULL}, {"/broken", 500, 255, 0, 0, NULL},
+    {"/gone", 404, 255, 0, 0, NULL},
 };
 
 static void sleep_ms(long ms)
@@ -101,15 +105,16 @@ static unsigned step_ask(struct service *service, struct step *step, const struc
     return status;
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *text)
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *text,
+                              const char *retry_after)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
     enum MHD_Result result;
 
     MHD_add_response_header(response, "Content-Type", "application/json");
-    if (status == 429) {
-        MHD_add_response_header(response, "Retry-After", "1");
+    if (status == 429 && retry_after != NULL) {
+        MHD_add_response_header(response, "Retry-After", retry_after);
     }
     result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
@@ -122,10 +127,12 @@ static enum MHD_Result answer_stats(struct service *service, struct MHD_Connecti
 
     pthread_mutex_lock(&service->mutex);
     snprintf(text, sizeof(text),
-             "{\"requests\": %lld, \"effects\": %lld, \"repeated\": %lld, \"failed\": %lld}\n",
-             service->requests, service->effects, service->repeated, service->failed);
+             "{\"requests\": %lld, \"effects\": %lld, \"repeated\": %lld, \"failed\": %lld, "
+             "\"bytes\": %lld}\n",
+             service->requests, service->effects, service->repeated, service->failed,
+             service->bytes);
     pthread_mutex_unlock(&service->mutex);
-    return answer(connection, 200, text);
+    return answer(connection, 200, text, NULL);
 }
 
 static enum MHD_Result answer_step(struct service *service, struct MHD_Connection *connection,
@@ -137,12 +144,12 @@ static enum MHD_Result answer_step(struct service *service, struct MHD_Connectio
     unsigned status;
 
     if (step == NULL) {
-        return answer(connection, 400, "{\"error\": \"no Idempotency-Key of a step\"}\n");
+        return answer(connection, 400, "{\"error\": \"no Idempotency-Key of a step\"}\n", NULL);
     }
     status = step_ask(service, step, how);
     sleep_ms(status == 200 ? how->good_after_ms : how->bad_after_ms);
     snprintf(text, sizeof(text), "{\"key\": \"%s\", \"status\": %u}\n", key, status);
-    return answer(connection, status, text);
+    return answer(connection, status, text, how->retry_after);
 }
 
 // Called for the head of a request, then for its body, then with nothing left.
@@ -160,6 +167,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     if (*size > 0) {
+        pthread_mutex_lock(&service->mutex);
+        service->bytes += (long long)*size;
+        pthread_mutex_unlock(&service->mutex);
         *size = 0;
         return MHD_YES;
     }
@@ -172,7 +182,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
             return answer_step(service, connection, &behaviours[i]);
         }
     }
-    return answer(connection, 404, "{\"error\": \"no such page\"}\n");
+    return answer(connection, 404, "{\"error\": \"no such page\"}\n", NULL);
 }
 
 static int serve(struct service *service)

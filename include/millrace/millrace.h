@@ -106,11 +106,12 @@ typedef struct mr_conn_options {
     int pooler;                   // not 0: no named statements and no LISTEN (PgBouncer); 0
     int64_t timeout_ms;           // what a call may take, reconnecting included; 0: 30 s
     int64_t full_wait_ms;         // how long mr_enqueue*() wait for room in a full queue; 0
+    const char *blobs;            // the blob store of payload parts; NULL: $MILLRACE_BLOBS, if set
 } mr_conn_options;
 
-#define MR_CONN_OPTIONS_INIT                   \
-    {                                          \
-        sizeof(mr_conn_options), 0, 0, 0, 0, 0 \
+#define MR_CONN_OPTIONS_INIT                      \
+    {                                             \
+        sizeof(mr_conn_options), 0, 0, 0, 0, 0, 0 \
     }
 
 // Connects. With an address of Redis the toolbox works on Redis, and what needs PostgreSQL fails
@@ -560,11 +561,12 @@ typedef struct mr_worker_options {
     int without_state;   // not 0: do not fetch `state`
     int until_empty;     // not 0: mr_worker_run() returns when nothing is left to do
     const char *redis;   // take jobs from this Redis, where a relay puts them; NULL: from dsn
+    const char *blobs;   // as in mr_conn_options
 } mr_worker_options;
 
-#define MR_WORKER_OPTIONS_INIT                                                 \
-    {                                                                          \
-        sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define MR_WORKER_OPTIONS_INIT                                                    \
+    {                                                                             \
+        sizeof(mr_worker_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 typedef struct mr_worker_counts {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
--- For how many days from now objects of the blob store may be needed: until the last of the jobs that are away is due, and for as long as dead letters of queues with offload_dead are
--- kept. A lifecycle rule of the bucket has to wait longer.
+-- For how many days from now objects of the blob store may be needed: until the last of the jobs that are away is due, and for as long as dead letters of queues with offload_dead, and
+-- completed jobs and dead letters of queues with offload, are kept. A lifecycle rule of the bucket has to wait longer.
 create or replace function millrace.offload_span()
 returns double precision
 language plpgsql
@@ -22,7 +22,9 @@ begin
                            order by d.due_at desc
                            limit 1) - clock_timestamp() as span
                    union all
-                  select q.dead_time from millrace.queue q where q.offload_dead) s);
+                  select q.dead_time from millrace.queue q where q.offload_dead
+                   union all
+                  select greatest(q.dead_time, q.retention_time) from millrace.queue q where q.offload_above is not null) s);
 end $$;
 comment on function millrace.offload_span() is
   'for how many days objects of the blob store may be needed';

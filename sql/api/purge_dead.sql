@@ -24,7 +24,7 @@ begin
     delete from millrace.dead d
      where d.queue_id = v_id
        and d.died_at < coalesce(clock_timestamp() - older_than, 'infinity')
-    returning d.job_id, millrace.is_away(d.payload_state) or millrace.is_away(d.payload_blob) as away)
+    returning d.job_id, millrace.is_object(d.payload_state) or millrace.is_object(d.payload_blob) as away)
   select count(*), array_agg(g.job_id) filter (where g.away)
     into v_n, v_away
     from gone g;

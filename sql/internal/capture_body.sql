@@ -4,6 +4,9 @@
 
 -- The query for the rows of an event: args, and key where there are unique keys. new and old are what the condition speaks of; the rows themselves go
 -- to the jobs whole. The rows of an update come in pairs because both transition tables are written row by row and read in that order.
+-- Columns that were dropped are left out of the rows at once (the inner select): where a row still has them, the server takes the columns behind them for
+-- others. The number of the table is for plans: they do not depend on the table of a transition table, and a session that has one from before a
+-- column was dropped would fail with it for ever. A constant of this type makes them depend; in a restored database it is another one's number, and does nothing.
 create or replace function millrace.capture_query(p_event text, p_settings jsonb)
 returns text
 language plpgsql
@@ -19,12 +22,12 @@ begin
                   having count(*) > 0), 'null::text'))
          || case p_event
               when 'update' then '
-  from (select row_number() over () as millrace_n, millrace_row.*::record as millrace_row from new_rows millrace_row) millrace_new
-  join (select row_number() over () as millrace_n, millrace_row.*::record as millrace_row from old_rows millrace_row) millrace_old on millrace_old.millrace_n = millrace_new.millrace_n
+  from (select row_number() over () as millrace_n, millrace_row.*::record as millrace_row from (select millrace_row.* from new_rows millrace_row) millrace_row) millrace_new
+  join (select row_number() over () as millrace_n, millrace_row.*::record as millrace_row from (select millrace_row.* from old_rows millrace_row) millrace_row) millrace_old on millrace_old.millrace_n = millrace_new.millrace_n
  cross join lateral (select (millrace_new.millrace_row).*) new
  cross join lateral (select (millrace_old.millrace_row).*) old'
               else replace(replace('
-  from (select millrace_row.*::record as millrace_row from HERE_rows millrace_row) millrace_HERE
+  from (select millrace_row.*::record as millrace_row from (select millrace_row.* from HERE_rows millrace_row) millrace_row) millrace_HERE
  cross join lateral (select (millrace_HERE.millrace_row).*) HERE
   left join lateral (select HERE.* where false) OTHER on true', 'HERE', v_here), 'OTHER', case v_here when 'new' then 'old' else 'new' end)
             end
@@ -36,7 +39,7 @@ begin
                    (select string_agg(case when p_settings ? 'carry' then format('millrace_%1$s_part as "%1$s"', p.side) else format('millrace_%1$s.millrace_row as "%1$s"', p.side) end,
                                       ', ' order by p.ord)
                       from unnest(v_parts) with ordinality p(side, ord)))
-         || format(E'\n where (%s\n)', coalesce(p_settings ->> 'condition', 'true'))
+         || format(E'\n where %L::regclass is not null\n   and (%s\n)', p_settings ->> 'table', coalesce(p_settings ->> 'condition', 'true'))
          || case when p_event = 'update' then coalesce((
               select format(E'\n   and row(%s)::record operator(pg_catalog.*<>) row(%s)::record', string_agg(format('new.%I', c.name), ', ' order by c.ord),
                             string_agg(format('old.%I', c.name), ', ' order by c.ord))
@@ -66,6 +69,7 @@ begin
 if millrace_args is null then
   return null;
 elsif cardinality(millrace_args) < 500 then
+  millrace_found := cardinality(millrace_args);
   %4$s%5$L);
 else
   millrace_args := null;
@@ -84,6 +88,7 @@ else
       millrace_bytes := 0;
     end if;
   end loop;
+  millrace_found := millrace_n;
   if millrace_args is not null then
     %4$snull);
   end if;
@@ -127,6 +132,7 @@ declare
   millrace_one   jsonb;
   millrace_key   text;
   millrace_n     bigint := 0;
+  millrace_found bigint := 0;
   millrace_bytes bigint := 0;
   millrace_state text;
   millrace_error text;
@@ -137,7 +143,7 @@ $body$)
 exception when others then
   get stacked diagnostics millrace_state = returned_sqlstate, millrace_error = message_text;
   begin
-    millrace_n := coalesce(cardinality(millrace_args), 0);
+    millrace_n := millrace_found;
     %s
     raise warning using errcode = '01000', message = format('millrace: %%s rows of %%s were not enqueued into queue %%s: %%s', millrace_n, millrace_table, %L, millrace_error),
       hint = 'The rows are written. See millrace.captures.';
@@ -163,7 +169,8 @@ end;$body$, v_work, millrace.capture_count_text(p_settings), p_settings ->> 'que
   || E'\nreturn null;\nend';
 end $$;
 
--- Where the rows were not gathered, all of the statement count.
+-- Where not all rows were gathered, all of the statement count: also those of a piece that was enqueued already are taken back, and which of the
+-- others the condition would have let through is not known.
 create or replace function millrace.capture_count_text(p_settings jsonb)
 returns text
 language sql

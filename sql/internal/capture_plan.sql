@@ -132,7 +132,7 @@ begin
            format('alter sequence %s_missed_at owner to %s', v_place, v_owner),
            format('create function %s() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp set timezone = ''UTC'''
                   || ' set intervalstyle = ''iso_8601'' set bytea_output = ''hex'' set extra_float_digits = 1 set jit = off as %L',
-                  v_place, millrace.capture_body(v_name, v_settings)),
+                  v_place, millrace.capture_body(v_name, v_settings || jsonb_build_object('table', p_source::oid::bigint))),
            format('comment on function %s() is %L', v_place, format('enqueues changes into queue %s of millrace', v_settings ->> 'queue'))]
          || (select array_agg(format('create trigger %I after %s on %s%s for each statement execute function %s(%L)', v_name || '_' || e.event, e.event, p_source,
                                      case e.event when 'insert' then ' referencing new table as new_rows'

@@ -10,6 +10,7 @@ declare
   v_n bigint;
 begin
   perform pg_current_xact_id();
+  with put as (
   insert into millrace.job (pos, job_id, created_at, lane, attempts_limit, job_kind, payload_args, run_limit, payload_meta, payload_state,
                             payload_blob, job_tenant, job_ref, job_source, order_key)
   select o.pos, o.pos, p_now, (o.lane & ~31) + millrace.part_of(case when p_queue.ordered then o.order_key end, o.pos, p_queue.part_count), o.attempts_limit, o.job_kind, o.payload_args, o.run_limit,
@@ -39,8 +40,15 @@ begin
                      and a.finished_at < p_until
                      and not exists (select from millrace.job_rows(a.job_id) j where j.slot >= 0)      -- not yet truncated: see above
                      and (p_kind is null or a.job_kind = p_kind)
-                   order by finished_at, job_id) s) o;
-  get diagnostics v_n = row_count;
+                   order by finished_at, job_id) s) o
+  returning job_id, case when millrace.is_object(payload_state) then payload_state end as state, case when millrace.is_object(payload_blob) then payload_blob end as blob),
+  kept as (
+    select sum(millrace.parts_keep(p_now, u.job_id, u.state, u.blob)) filter (where num_nonnulls(u.state, u.blob) > 0) as n, count(*) as jobs
+      from put u)
+  select k.jobs
+    into v_n
+    from kept k
+   where coalesce(k.n, 0) >= 0;      -- an object that two jobs name goes with the second
   perform millrace.wake(p_queue.queue_id, p_now);
   return v_n;
 end $$;

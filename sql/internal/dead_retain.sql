@@ -30,7 +30,7 @@ begin
                                           and (o.died_at, o.job_id) <= (v_border.died_at, v_border.job_id)
                                         order by o.died_at, o.job_id
                                         limit p_limit)
-      returning d.job_id, v_objects and (millrace.is_away(d.payload_state) or millrace.is_away(d.payload_blob)) as away)
+      returning d.job_id, v_objects and (millrace.is_object(d.payload_state) or millrace.is_object(d.payload_blob)) as away)
     select count(*), array_agg(g.job_id) filter (where g.away)
       into v_k, v_away
       from gone g;
@@ -140,7 +140,7 @@ begin
     perform millrace.objects_doom_all(p_now, array(select d.job_id
                                                      from millrace.dead d
                                                     where d.slot = p_slot
-                                                      and (millrace.is_away(d.payload_state) or millrace.is_away(d.payload_blob))));
+                                                      and (millrace.is_object(d.payload_state) or millrace.is_object(d.payload_blob))));
   end if;
   execute format('truncate millrace.%I', v_leaf);
   return v_n;

@@ -86,5 +86,8 @@ begin
             p_now + p_expires_in, p_timeout, p_meta, p_state, p_blob, p_tenant, p_ref, p_source, p_ordering_key, p_unique_key, p_batch);
     perform millrace.wake(v_queue.queue_id, p_now);
   end if;
+  if millrace.is_object(p_state) or millrace.is_object(p_blob) then
+    perform millrace.parts_keep(p_now, v_job.job_id, p_state, p_blob);
+  end if;
   return v_job.job_id;
 end $$;

@@ -173,7 +173,14 @@ begin
              n.job_kind, n.args, n.stale_at, n.run_limit, n.meta, n.state, n.blob, n.tenant, n.ref, p_source, n.ordering_key, n.unique_key, n.batch, n.resume,
              case when greatest(octet_length(n.state), octet_length(n.blob)) >= 512 then millrace.offload_no(p_now, n.due, (n.queue_id << 12)::int) end
         from new n
-       where n.due is not null)
+       where n.due is not null),
+    kept as (
+      insert into millrace.blob_object (object_key, job_id, kept_at, look_at, object_bytes, seg)
+      select o.object_key, n.pos, p_now, p_now + interval '1 hour', o.object_bytes, pg_sequence_last_value('millrace.seg_seq'::regclass)
+        from new n
+       cross join lateral millrace.objects_of(n.state, n.blob) o
+       where millrace.is_object(n.state)
+          or millrace.is_object(n.blob))
     select i.id
       from (select n.ord, n.pos as id
               from new n

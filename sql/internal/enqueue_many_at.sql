@@ -68,13 +68,17 @@ begin
   v_limit := coalesce((select r.attempts_limit from millrace.retry_policy r where r.policy_kind = p_kind), v_queue.attempts_limit);
   if p_run_at > p_now then
     return query
-      insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
-                                    payload_state, payload_blob, job_source, out_no)
-      select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind,
-             p.args, p.state, p.blob, p_source,
-             case when greatest(octet_length(p.state), octet_length(p.blob)) >= 512 then millrace.offload_no(p_now, p_run_at, v_lane) end
-        from unnest(p_args, p_state, p_blob) p(args, state, blob)
-      returning job_id;
+      with put as (
+        insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
+                                      payload_state, payload_blob, job_source, out_no)
+        select p_run_at, nextval('millrace.pos_seq'), p_now, v_lane, millrace.delayed_slot(p_now, p_run_at), 1, 0, v_limit, 's', p_kind,
+               p.args, p.state, p.blob, p_source,
+               case when greatest(octet_length(p.state), octet_length(p.blob)) >= 512 then millrace.offload_no(p_now, p_run_at, v_lane) end
+          from unnest(p_args, p_state, p_blob) p(args, state, blob)
+        returning job_id, case when millrace.is_object(payload_state) then payload_state end as state,
+                  case when millrace.is_object(payload_blob) then payload_blob end as blob)
+      select case when num_nonnulls(u.state, u.blob) = 0 then u.job_id else u.job_id + 0 * millrace.parts_keep(p_now, u.job_id, u.state, u.blob) end
+        from put u;
     return;
   end if;
   perform millrace.wake(v_queue.queue_id, p_now);
@@ -82,12 +86,16 @@ begin
   v_seg := pg_sequence_last_value('millrace.seg_seq'::regclass);
   if coalesce(p_state, p_blob) is not null then
     return query
-      insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, payload_state,
-                                payload_blob, job_source)
-      select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob, p_source
-        from (select nextval('millrace.pos_seq') as pos, u.args, u.state, u.blob
-                from unnest(p_args, p_state, p_blob) u(args, state, blob)) p
-      returning job_id;
+      with put as (
+        insert into millrace.job (xid, pos, job_id, created_at, seg, lane, slot, attempts_limit, job_kind, payload_args, payload_state,
+                                  payload_blob, job_source)
+        select v_xid, p.pos, p.pos, p_now, v_seg, v_lane + (p.pos >> 5) % v_queue.part_count, v_seg % 16, v_limit, p_kind, p.args, p.state, p.blob, p_source
+          from (select nextval('millrace.pos_seq') as pos, u.args, u.state, u.blob
+                  from unnest(p_args, p_state, p_blob) u(args, state, blob)) p
+        returning job_id, case when millrace.is_object(payload_state) then payload_state end as state,
+                  case when millrace.is_object(payload_blob) then payload_blob end as blob)
+      select case when num_nonnulls(u.state, u.blob) = 0 then u.job_id else u.job_id + 0 * millrace.parts_keep(p_now, u.job_id, u.state, u.blob) end
+        from put u;
     return;
   end if;
   v_pack := millrace.pack_size(p_args, v_queue.part_count);

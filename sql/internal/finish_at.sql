@@ -5,7 +5,7 @@ returns int
 language plpgsql
 as $$
 declare
-  c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'delay', 'state', 'blob', 'clear'];
+  c_keys constant text[] := array['id', 'outcome', 'result', 'error', 'retry_in', 'retry', 'changes', 'delay', 'state', 'blob', 'clear', 'damaged'];
   v_claim    millrace.claim;
   v_slots    int2[];
   v_ids      bigint[];
@@ -35,6 +35,7 @@ begin
             or jsonb_typeof(e.value -> 'clear') <> 'array'
             or jsonb_typeof(e.value -> 'retry_in') in ('object', 'array')
             or jsonb_typeof(e.value -> 'delay') in ('object', 'array')
+            or jsonb_typeof(e.value -> 'damaged') <> 'boolean'
             or (e.value ->> 'outcome' = 'snoozed') <> (e.value ->> 'delay' is not null))
      limit 1;
     if found then
@@ -44,7 +45,7 @@ begin
                                           else (select ', key ' || quote_literal(min(o))
                                                   from jsonb_object_keys(v_one.entry) o
                                                  where o <> all (c_keys)) end),
-        'Each entry has id and outcome (completed, failed, released, requeued, snoozed, lost), and where it applies result, error, retry_in, retry, changes, state, blob, clear; snoozed needs delay, and nothing else has one.');
+        'Each entry has id and outcome (completed, failed, released, requeued, snoozed, lost), and where it applies result, error, retry_in, retry, changes, state, blob, clear, damaged; snoozed needs delay, and nothing else has one.');
     end if;
     perform millrace.check_base64('state', e ->> 'state'), millrace.check_base64('blob', e ->> 'blob')
        from jsonb_array_elements(p_outcomes) e
@@ -66,7 +67,7 @@ begin
     -- Completed with nothing to say is settled by its mark alone. The others are read here, all with one statement.
     for v_one in
       select e.ord::int as place, v_ordinals[e.ord] as at, e.job ->> 'outcome' as outcome, e.job -> 'result' as result,
-             e.job ->> 'error' as error, (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry,
+             e.job ->> 'error' as error, (e.job ->> 'retry_in')::interval as retry_in, coalesce((e.job ->> 'retry')::boolean, true) as retry, coalesce((e.job ->> 'damaged')::boolean, false) as damaged,
              coalesce(e.job -> 'changes', '{}') || case when e.job ? 'delay' then jsonb_build_object('delay', e.job -> 'delay') else '{}' end as changes,
              decode(e.job ->> 'state', 'base64') as state, decode(e.job ->> 'blob', 'base64') as blob,
              array(select jsonb_array_elements_text(coalesce(e.job -> 'clear', '[]'))) as clear, h.job as held, h.pos
@@ -100,7 +101,8 @@ begin
           end if;
           continue;
         when 'failed' then
-          v_mark := millrace.job_fail(p_now, v_one.held, v_claim.holder, v_one.error, v_one.retry_in, v_one.retry, v_one.state);
+          v_mark := millrace.job_fail(p_now, v_one.held, v_claim.holder, v_one.error, v_one.retry_in, v_one.retry, v_one.state,
+                                      case when v_one.damaged then 'damaged' else 'failed' end);
         when 'released' then
           perform millrace.job_append(p_now, v_one.held);
           v_mark := 'r';
@@ -119,7 +121,7 @@ begin
     when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
       or interval_field_overflow then
       perform millrace.refuse('outcomes has a value of the wrong type: ' || sqlerrm,
-        'id is a number, retry a boolean, retry_in an interval, state and blob base64 text.');
+        'id is a number, retry and damaged are booleans, retry_in an interval, state and blob base64 text.');
   end;
   perform millrace.claim_settle(p_now, v_claim, v_ordinals, v_marks);
   return cardinality(v_ordinals);

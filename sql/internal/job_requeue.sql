@@ -38,6 +38,9 @@ begin
   perform millrace.check_size('meta', millrace.json_written(p_changes -> 'meta', v_queue.args_bytes), v_queue.args_bytes, 'max_args');
   perform millrace.check_size('state', millrace.part_weight('state', p_state), v_queue.state_bytes, 'max_state');
   perform millrace.check_size('blob', millrace.part_weight('blob', p_blob), v_queue.blob_bytes, 'max_blob');
+  if millrace.is_object(p_state) or millrace.is_object(p_blob) then
+    perform millrace.parts_keep(p_now, p_job.job_id, p_state, p_blob);
+  end if;
   if v_due > p_now then
     perform millrace.job_delay(p_now, p_job, v_due, 'z');
   else

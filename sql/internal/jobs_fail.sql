@@ -11,6 +11,7 @@ declare
   v_positions bigint[] := p_claim.positions;      -- unfolded once, not for each job
   v_held      bigint[] := coalesce(p_claim.job_ids, v_positions);
   v_ids       bigint[];
+  v_kept      bigint;
 begin
   with put as (
     insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args,
@@ -36,9 +37,9 @@ begin
                and coalesce((e.job ->> 'retry')::boolean, true)
                and j.attempt < j.attempts_limit
                and (w.pos = any (p_stopped)) is not true) f
-    returning job_id)
-  select array_agg(p.job_id)
-    into v_ids
+    returning job_id, case when millrace.is_object(payload_state) then payload_state end as state)
+  select array_agg(p.job_id), sum(millrace.parts_keep(p_now, p.job_id, p.state, null)) filter (where p.state is not null)
+    into v_ids, v_kept
     from put p;
   return v_ids;
 end $$;

@@ -15,7 +15,16 @@ as $$
          end
 $$;
 
--- Whether a part is a reference to an object.
+-- Whether a part is a reference to any object, away or not.
+create or replace function millrace.is_object(p_part bytea)
+returns boolean
+language sql
+immutable
+as $$
+  select case when octet_length(p_part) between 18 and 2000 then substr(p_part, 1, 9) = '\x894d52500d0a1a0a6f'::bytea else false end
+$$;
+
+-- Whether a part is a reference to one object.
 create or replace function millrace.names_object(p_part bytea, p_key text)
 returns boolean
 language sql

@@ -25,10 +25,11 @@ begin
     delete from millrace.delayed d
      where d.lane >= p_queue.queue_id << 12
        and d.lane < (p_queue.queue_id + 1) << 12
-    returning d.job_id, d.lane, d.order_key, d.unique_name, d.batch_id, d.away_due)
+    returning d.job_id, d.lane, d.order_key, d.unique_name, d.batch_id,
+              millrace.is_object(d.payload_state) or millrace.is_object(d.payload_blob) as away)
   select count(*),
          array_agg(row(g.job_id, g.lane, g.order_key, g.unique_name, g.batch_id)::millrace.hook) filter (where num_nonnulls(g.order_key, g.unique_name, g.batch_id) > 0),
-         array_agg(g.job_id) filter (where g.away_due is not null)
+         array_agg(g.job_id) filter (where g.away)
     into v_n, v_hooks, v_away
     from gone g;
   if v_hooks is not null then

@@ -17,8 +17,8 @@ begin
     return v_queue;
   end if;
   perform millrace.check_name('queue', p_name);
-  insert into millrace.queue (queue_name)
-  values (p_name)
+  insert into millrace.queue (queue_id, queue_name)
+  values (millrace.queue_id_next('millrace.queue_seq', 'queue ' || quote_literal(p_name)), p_name)
       on conflict (queue_name) where parent_id is null do nothing;
   select q.*
     into v_queue
@@ -52,4 +52,18 @@ begin
       'See the view millrace.queues for those there are; enqueue or set_queue makes a new one.');
   end if;
   return v_queue;
+end $$;
+
+-- The id of a new queue or tenant, p_what says for whom. Lanes are made of them, and jobs in the log and in the archive keep them: an id is never used again.
+create or replace function millrace.queue_id_next(p_sequence regclass, p_what text)
+returns int
+language plpgsql
+as $$
+begin
+  return nextval(p_sequence);
+exception when sequence_generator_limit_exceeded then
+  raise exception using errcode = 'program_limit_exceeded',
+    message = format('there is no room for %s', p_what),
+    detail = 'A schema can make 65,535 queues and 458,752 tenants of fair queues in all, those counted that were dropped.',
+    hint = 'Name a queue or a tenant that there is: what changes from job to job belongs into args or ref. A schema in another database begins anew.';
 end $$;

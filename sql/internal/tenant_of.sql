@@ -23,8 +23,8 @@ begin
   end if;
   insert into millrace.queue
   select (jsonb_populate_record(p_queue, jsonb_build_object(
-            'queue_id', nextval('millrace.tenant_seq'), 'parent_id', p_queue.queue_id, 'tenant_name', p_tenant, 'created_at', clock_timestamp(),
-            'paused_at', null, 'fair', false, 'has_tenants', false))).*
+            'queue_id', millrace.queue_id_next('millrace.tenant_seq', 'tenant ' || quote_literal(p_tenant)), 'parent_id', p_queue.queue_id,
+            'tenant_name', p_tenant, 'created_at', clock_timestamp(), 'paused_at', null, 'fair', false, 'has_tenants', false))).*
       on conflict (parent_id, tenant_name) where parent_id is not null do nothing;
   select q.*
     into v_tenant

@@ -10,7 +10,7 @@ select q.queue_name as queue, q.paused_at is not null as paused, q.created_at,
                           'durability', q.durability, 'depth_limit', q.depth_limit, 'overflow', q.overflow_queue,
                           'concurrency', q.concurrency_limit, 'rate', q.rate_limit, 'concurrency_per_key', q.key_limit,
                           'rate_per_tenant', q.tenant_rate, 'ordered', q.ordered, 'on_failure', q.on_failure, 'fair', q.fair,
-                          'compress', q.compress_above, 'offload_delay', q.offload_after, 'offload_dead', q.offload_dead,
+                          'compress', q.compress_above, 'offload', q.offload_above, 'offload_delay', q.offload_after, 'offload_dead', q.offload_dead,
                           'transport', q.transport, 'route', q.route_queue, 'route_share', q.route_share, 'route_tenants', q.route_tenants) as settings
   from millrace.queue q
  where q.parent_id is null;

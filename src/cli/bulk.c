@@ -327,6 +327,17 @@ static int fill_jobs(const struct bulk *bulk, size_t from, size_t to, struct par
     return code ? code : buf_status(&array, err);
 }
 
+// For the library's part of it: each call is a transaction of its own.
+static int wrap(struct bulk *bulk, struct mr_error *err)
+{
+    int code = bulk->wrapped ? 0 : mr_conn_wrap(conn_pg(bulk->conn), &bulk->wrapped, err);
+
+    if (code == 0) {
+        mr__conn_let_offload(bulk->wrapped);
+    }
+    return code;
+}
+
 static int send_once(struct bulk *bulk, size_t from, size_t to, struct mr_error *err)
 {
     AUTO_RESULT *rows = NULL;
@@ -334,8 +345,13 @@ static int send_once(struct bulk *bulk, size_t from, size_t to, struct mr_error 
     AUTO_CALL call;
 
     call_init(&call, bulk->alike ? CALL_ENQUEUE_MANY : CALL_ENQUEUE_JOBS);
-    int code = bulk->wrapped ? 0 : mr_conn_wrap(conn_pg(bulk->conn), &bulk->wrapped, err);
+    int code = wrap(bulk, err);
     if (code == 0) {
+        code = (bulk->alike ? fill_many : fill_jobs)(bulk, from, to, &parcel, &call, err);
+    }
+    while (code == 0 && mr__parcel_ship_fails(bulk->wrapped, &parcel)) {
+        call_done(&call);
+        call_init(&call, bulk->alike ? CALL_ENQUEUE_MANY : CALL_ENQUEUE_JOBS);
         code = (bulk->alike ? fill_many : fill_jobs)(bulk, from, to, &parcel, &call, err);
     }
     if (code == 0) {

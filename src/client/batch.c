@@ -91,12 +91,16 @@ struct mr_batch {
     int64_t lease_ms;
     size_t count;
     struct parcel parcel; // what the originals of coded parts lie in
+    struct parcel remote; // the objects of jobs that are away
+    bool *aways;          // which are; NULL: none
+    size_t away;          // so many
     struct flaw *flaws;   // one for each job; NULL: none has one
     mr_claimed_job jobs[];
 };
 
 struct flaw {
     bool there;
+    bool object; // of the blob store
     struct mr_error err;
 };
 
@@ -262,8 +266,18 @@ static int flaw_at(struct mr_batch *batch, size_t at, const struct mr_error *why
     if (!batch->flaws && !(batch->flaws = calloc(batch->count, sizeof(*batch->flaws)))) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    batch->flaws[at] = (struct flaw){true, *why};
+    batch->flaws[at] = (struct flaw){true, batch_is_away(batch, at), *why};
     return 0;
+}
+
+static int note_away(struct mr_batch *batch, size_t at, mr_error *err)
+{
+    if (!batch->aways && !(batch->aways = calloc(batch->count, sizeof(*batch->aways)))) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    batch->aways[at] = true;
+    batch->away++;
+    return parcel_want_job(&batch->remote, &batch->jobs[at], err);
 }
 
 static int open_jobs(struct mr_batch *batch, mr_error *err)
@@ -272,17 +286,57 @@ static int open_jobs(struct mr_batch *batch, mr_error *err)
 
     for (size_t i = 0; code == 0 && i < batch->count; i++) {
         struct mr_error why;
-        if (parcel_is_coded(&batch->jobs[i]) &&
-            parcel_open_job(&batch->parcel, &batch->jobs[i], &why)) {
+        if (!parcel_is_coded(&batch->jobs[i])) {
+            continue;
+        }
+        if (parcel_has_object(&batch->jobs[i])) {
+            code = note_away(batch, i, err);
+        } else if (parcel_open_job(&batch->parcel, &batch->jobs[i], &why)) {
             code = flaw_at(batch, i, &why, err);
         }
     }
     return code;
 }
 
+size_t batch_away(const mr_batch *batch)
+{
+    return batch ? batch->away : 0;
+}
+
+bool batch_is_away(const mr_batch *batch, size_t index)
+{
+    return batch->aways && batch->aways[index];
+}
+
+void batch_fetch(mr_batch *batch, struct depot *depot)
+{
+    parcel_fetch(&batch->remote, depot);
+}
+
+int batch_open_away(mr_batch *batch, mr_error *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < batch->count; i++) {
+        struct mr_error why;
+        if (batch_is_away(batch, i) && parcel_open_job(&batch->remote, &batch->jobs[i], &why)) {
+            code = flaw_at(batch, i, &why, err);
+        }
+    }
+    free(batch->aways);
+    batch->aways = NULL;
+    batch->away = 0;
+    return code;
+}
+
 const struct mr_error *batch_flaw(const mr_batch *batch, size_t index)
 {
     return batch->flaws && batch->flaws[index].there ? &batch->flaws[index].err : NULL;
+}
+
+bool batch_flaw_is_object(const mr_batch *batch, size_t index)
+{
+    return batch->flaws && batch->flaws[index].object;
 }
 
 bool batch_has_flaws(const mr_batch *batch)
@@ -401,6 +455,8 @@ void mr_batch_free(mr_batch *batch)
             batch->free_memory(batch->memory);
         }
         parcel_done(&batch->parcel);
+        parcel_done(&batch->remote);
+        free(batch->aways);
         free(batch->flaws);
         free(batch->queue);
         free(batch->shard_lease);

@@ -10,14 +10,31 @@
 #include <millrace/millrace.h>
 #include <stdbool.h>
 
+#include "client/depot.h"
+
 // Takes over `result` (binary), also on failure. `queue` is copied. *ret is the caller's, who
 // frees it with mr_batch_free(). Coded parts are decoded; a job of which one cannot be has a flaw.
+// Jobs with a part that is an object of a blob store are away: batch_fetch() and batch_open_away()
+// come next.
 // Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those of claimed_job).
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err);
 
+// How many jobs are away, and whether one is.
+size_t batch_away(const mr_batch *batch);
+bool batch_is_away(const mr_batch *batch, size_t index);
+// Reads the objects of jobs that are away; without a depot none. Waits for the store, and may do so
+// on any thread: it touches nothing that the other functions here look at, but for
+// batch_open_away(), which decodes what was read, so that no job is away any more. It fails with
+// MR_ENOMEM.
+void batch_fetch(mr_batch *batch, struct depot *depot);
+int batch_open_away(mr_batch *batch, mr_error *err);
+
 // Why a job is not to be run as it is; NULL: nothing is wrong with it. MR_EDAMAGED: it can never
-// be, and has to fail. Anything else: not here and now, and has to be given back.
+// be, and has to fail. MR_ECONNECT and MR_ECONFIG: its blob store cannot be read, and it has to
+// wait for a while. Anything else: not here and now, and has to be given back.
 const struct mr_error *batch_flaw(const mr_batch *batch, size_t index);
+// Whether that is an object's.
+bool batch_flaw_is_object(const mr_batch *batch, size_t index);
 // Whether any has one.
 bool batch_has_flaws(const mr_batch *batch);
 // Leaves out the jobs that have one.

@@ -407,6 +407,10 @@ static int send_chunk(mr_conn *conn, const struct source *source, size_t from, s
 
     call_init(&call, CALL_ENQUEUE_MANY);
     int code = call_some(&call, &chunk, source, from, count, err);
+    while (code == 0 && mr__parcel_ship_fails(conn, &parcel)) {
+        call_done(&call);
+        code = call_some(&call, &chunk, source, from, count, err);
+    }
     if (code || (code = mr__conn_ask_room(conn, &call, &reply, err))) {
         return code;
     }

@@ -120,5 +120,5 @@ void lease_free(struct lease *lease)
 bool lease_over(const struct lease *lease)
 {
     return lease->open == 0 && lease->ready.count == 0 && lease->sent.count == 0 &&
-           lease->unclear.count == 0 && !lease->writing && !lease->beating;
+           lease->unclear.count == 0 && lease->shipping == 0 && !lease->writing && !lease->beating;
 }

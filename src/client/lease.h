@@ -45,8 +45,9 @@ struct lease {
     const char *text;       // borrowed from the batch
     struct held_job *helds; // one for each job
     int count;
-    int open;    // jobs not settled yet
-    int dropped; // of these: nobody waits for their outcome
+    int open;     // jobs not settled yet
+    int dropped;  // of these: nobody waits for their outcome
+    int shipping; // outcomes whose parts are being written to a blob store
     int64_t length_ms;
     int64_t beat_at_ms; // next heartbeat
     bool beating;       // one is under way

@@ -25,6 +25,8 @@
 #include "store/redis_link.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
+// Half of the age at which an object that no row names is removed, unless a daemon says otherwise.
+#define OFFLOAD_WAIT_MAX_MS (INT64_C(30) * 60 * 1000)
 // A wait ends by the wire's timer; this is only so that none is without an end of its own.
 #define POLL_MAX_MS 1000
 // What may have come on an idle connection: a notice, the reason for its end, its end.
@@ -59,6 +61,10 @@ struct mr_conn {
     struct reply_list answered; // for mr_reply_next()
     bool timer_set, closing;
     struct policies policies;
+    char *blobs; // the address of the store; NULL: of the environment
+    struct depot *depot;
+    bool depot_known;    // it was looked for
+    bool let_offload;    // though it is wrapped
     int connects;        // so many times
     struct mr_error why; // there is no connection; code 0: not known, or there is one
 };
@@ -106,6 +112,9 @@ static void deliver(mr_conn *conn, mr_reply *reply)
         reply->note(conn, reply);
         mr_reply_free(reply);
     } else if (!reply->awaited) {
+        if (reply->batch && batch_away(reply->batch) > 0) {
+            mr__parcel_fetch(conn, reply->batch);
+        }
         if (reply->batch && batch_has_flaws(reply->batch)) {
             mr__parcel_send_flaws(conn, reply->batch);
         }
@@ -316,6 +325,30 @@ int mr__conn_note(mr_conn *conn, const struct call *call, const char *name, repl
 struct policies *mr__conn_policies(mr_conn *conn)
 {
     return &conn->policies;
+}
+
+int mr__conn_depot(mr_conn *conn, struct depot **ret, mr_error *err)
+{
+    struct depot_options options = {.address = conn->blobs};
+    int code = conn->depot_known ? 0 : depot_new(&options, &conn->depot, err);
+
+    if (code) {
+        return code;
+    }
+    conn->depot_known = true;
+    *ret = conn->depot;
+    return 0;
+}
+
+bool mr__conn_offloads(const mr_conn *conn)
+{
+    return (!conn->wrapped || conn->let_offload) && conn->full_wait_ms <= OFFLOAD_WAIT_MAX_MS &&
+           conn->timeout_ms <= OFFLOAD_WAIT_MAX_MS;
+}
+
+void mr__conn_let_offload(mr_conn *conn)
+{
+    conn->let_offload = true;
 }
 
 static int ask_wrapped(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
@@ -596,13 +629,17 @@ static int open_redis(mr_conn *conn, const mr_conn_options *options, mr_error *e
     return code ? code : redis_link_open(&url, name, conn->timeout_ms, &conn->redis, err);
 }
 
-static void take_options(mr_conn *conn, const mr_conn_options *options)
+static int take_options(mr_conn *conn, const mr_conn_options *options, mr_error *err)
 {
     if (options->timeout_ms) {
         conn->timeout_ms = options->timeout_ms;
     }
     conn->full_wait_ms = options->full_wait_ms;
     conn->pooler = options->pooler != 0;
+    if (options->blobs && !(conn->blobs = strdup(options->blobs))) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    return str_empty(options->blobs) ? 0 : blob_check_address(options->blobs, err);
 }
 
 int mr__conn_new(const mr_conn_options *options, mr_conn **ret, mr_error *err)
@@ -612,9 +649,8 @@ int mr__conn_new(const mr_conn_options *options, mr_conn **ret, mr_error *err)
     if (!conn) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    take_options(conn, options);
-    int code = make_wire(conn, options, err);
-    if (code) {
+    int code = take_options(conn, options, err);
+    if (code || (code = make_wire(conn, options, err))) {
         mr_conn_free(conn);
         return code;
     }
@@ -652,8 +688,7 @@ int mr_conn_open(const mr_conn_options *from, mr_conn **ret, mr_error *err)
     if (!conn) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    take_options(conn, &options);
-    if ((code = open_chosen(conn, &options, err))) {
+    if ((code = take_options(conn, &options, err)) || (code = open_chosen(conn, &options, err))) {
         mr_conn_free(conn);
         return code;
     }
@@ -720,6 +755,8 @@ void mr_conn_free(mr_conn *conn)
         mr_reply_free(reply);
     }
     policies_done(&conn->policies);
+    depot_free(conn->depot);
+    free(conn->blobs);
     free(conn);
 }
 

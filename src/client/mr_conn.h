@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "client/call.h"
+#include "client/depot.h"
 #include "client/mr_reply.h"
 #include "client/policy.h"
 #include "client/queue_ops.h"
@@ -75,5 +76,15 @@ int mr__conn_check_wire(const mr_conn *conn, mr_error *err);
 
 // What the connection was told of payloads.
 struct policies *mr__conn_policies(mr_conn *conn);
+
+// The blob store for payload parts, opened when it is first asked for: *ret, NULL where none is
+// named. Fails as depot_new() does.
+int mr__conn_depot(mr_conn *conn, struct depot **ret, mr_error *err);
+// Whether parts may be written to it. Not in a transaction of the caller's: nobody knows when it
+// ends, and until then a sweep would take the object for an orphan; nor where a full queue may be
+// waited for as long as that.
+bool mr__conn_offloads(const mr_conn *conn);
+// A wrapped connection of the program's own, whose transactions are short: it may.
+void mr__conn_let_offload(mr_conn *conn);
 
 #endif

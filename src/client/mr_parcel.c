@@ -4,9 +4,11 @@
 
 #include "client/mr_parcel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "client/batch.h"
 #include "client/request.h"
 
@@ -110,6 +112,35 @@ static int policy_of_lease(mr_conn *conn, enum parcel_wait wait, const char *lea
 
 // ---- out ----
 
+// Whether parts may become objects: the queue wants it, there is a store, and the call may wait.
+static int choose_store(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
+                        const struct policy *policy, mr_error *err)
+{
+    struct depot *depot = NULL;
+
+    if (policy->offload_above == 0 || wait == PARCEL_WAITS_NOT || parcel->inline_only ||
+        !mr__conn_offloads(conn)) {
+        return 0;
+    }
+    int code = mr__conn_depot(conn, &depot, err);
+    parcel->offloads = depot != NULL;
+    return code;
+}
+
+bool mr__parcel_ship_fails(mr_conn *conn, struct parcel *parcel)
+{
+    struct depot *depot = NULL;
+
+    if (parcel->object_count == 0) {
+        return false;
+    }
+    if (mr__conn_depot(conn, &depot, NULL) == 0 && parcel_ship(parcel, depot, NULL) == 0) {
+        return false;
+    }
+    parcel_pack_again(parcel);
+    return true;
+}
+
 int mr__parcel_job(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait, mr_job_spec *job,
                    mr_error *err)
 {
@@ -118,7 +149,10 @@ int mr__parcel_job(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait, 
                    ? mr__parcel_policy(conn, wait, job->queue, &policy, err)
                    : 0;
 
-    return code ? code : parcel_pack_job(parcel, &policy, job, err);
+    if (code || (code = choose_store(conn, parcel, wait, &policy, err))) {
+        return code;
+    }
+    return parcel_pack_job(parcel, &policy, job, err);
 }
 
 int mr__parcel_state(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait, const char *lease,
@@ -129,7 +163,10 @@ int mr__parcel_state(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait
                    ? policy_of_lease(conn, wait, lease, &policy, err)
                    : 0;
 
-    return code ? code : parcel_pack_bytes(parcel, &policy, state, size, err);
+    if (code || (code = choose_store(conn, parcel, wait, &policy, err))) {
+        return code;
+    }
+    return parcel_pack_bytes(parcel, &policy, state, size, err);
 }
 
 static int policy_for_text(mr_conn *conn, enum parcel_wait wait, const char *lease,
@@ -150,7 +187,8 @@ int mr__parcel_changes(mr_conn *conn, struct parcel *parcel, enum parcel_wait wa
     }
     struct json_slice object = json_slice_of(*changes);
     int code = policy_for_text(conn, wait, lease, object, &policy, err);
-    if (code || (policy.compress_above == 0 && !parcel_json_must(object))) {
+    code = code ? code : choose_store(conn, parcel, wait, &policy, err);
+    if (code || (!policy_codes(&policy) && !parcel_json_must(object))) {
         return code;
     }
     buf_init(&text, CALL_SIZE_MAX);
@@ -187,6 +225,7 @@ int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
     if (parcel_json_asks(job)) {
         json_each_member(job, on_queue, queue, NULL);
         code = mr__parcel_policy(conn, wait, queue, &policy, err);
+        code = code ? code : choose_store(conn, parcel, wait, &policy, err);
     }
     return code ? code : parcel_json_pack(parcel, &policy, job, out, err);
 }
@@ -223,7 +262,8 @@ int mr__parcel_outcomes(mr_conn *conn, struct parcel *parcel, enum parcel_wait w
     }
     struct json_slice array = json_slice_of(*text);
     int code = policy_for_text(conn, wait, lease, array, &policy, err);
-    if (code || (policy.compress_above == 0 && !parcel_json_must(array))) {
+    code = code ? code : choose_store(conn, parcel, wait, &policy, err);
+    if (code || (!policy_codes(&policy) && !parcel_json_must(array))) {
         return code;
     }
     buf_init(&out, CALL_SIZE_MAX);
@@ -239,33 +279,112 @@ int mr__parcel_outcomes(mr_conn *conn, struct parcel *parcel, enum parcel_wait w
     return parcel_keep(parcel, &out, err);
 }
 
+// ---- in: objects ----
+
+void mr__parcel_fetch(mr_conn *conn, mr_batch *batch)
+{
+    struct depot *depot = NULL;
+
+    if (mr__conn_depot(conn, &depot, NULL)) {
+        depot = NULL;
+    }
+    batch_fetch(batch, depot);
+    batch_open_away(batch, NULL); // without memory: its jobs come back when the lease ends
+}
+
 // ---- jobs that cannot be decoded ----
 
+static int64_t pause_of(mr_conn *conn)
+{
+    struct depot *depot = NULL;
+
+    return mr__conn_depot(conn, &depot, NULL) == 0 && depot ? depot_pause_ms(depot)
+                                                            : DEPOT_NONE_PAUSE_MS;
+}
+
+// An object that is missing or damaged: so is the job, and nobody has tried it.
+static int call_damaged(struct call *call, const mr_claimed_job *job, const struct mr_error *flaw,
+                        mr_error *err)
+{
+    AUTO_BUF entry;
+
+    buf_init(&entry, CALL_SIZE_MAX);
+    buf_printf(&entry,
+               "[{\"id\":%lld,\"outcome\":\"failed\",\"retry\":false,\"damaged\":true,"
+               "\"error\":",
+               (long long)job->id);
+    json_add_string(&entry, flaw->message);
+    buf_puts(&entry, "}]");
+    int code = buf_status(&entry, err);
+    return code ? code : request_finish(call, job->lease, buf_peek(&entry), err);
+}
+
+// The attempt is not counted.
+static int call_later(struct call *call, const mr_claimed_job *job, int64_t pause_ms, mr_error *err)
+{
+    char changes[64];
+
+    snprintf(changes, sizeof(changes), "{\"delay\":\"%lld ms\"}", (long long)pause_ms);
+    return request_requeue(call, job->lease, job->id, changes, NULL, 0, NULL, 0, err);
+}
+
 // What is said of a job with a flaw.
-static int call_flaw(struct call *call, const mr_claimed_job *job, const struct mr_error *flaw,
+static int call_flaw(struct call *call, mr_conn *conn, const mr_batch *batch, size_t at,
                      mr_error *err)
 {
-    return flaw->code == MR_EDAMAGED
-               ? request_fail(call, job->lease, job->id, flaw->message, 0, 1, NULL, 0, err)
-               : request_release(call, job->lease, &job->id, 1, err);
+    const struct mr_error *flaw = batch_flaw(batch, at);
+    const mr_claimed_job *job = mr_batch_job(batch, at);
+
+    if (flaw->code == MR_EDAMAGED) {
+        return batch_flaw_is_object(batch, at)
+                   ? call_damaged(call, job, flaw, err)
+                   : request_fail(call, job->lease, job->id, flaw->message, 0, 1, NULL, 0, err);
+    }
+    if (flaw->code == MR_ECONNECT || flaw->code == MR_ECONFIG) {
+        return call_later(call, job, pause_of(conn), err);
+    }
+    return request_release(call, job->lease, &job->id, 1, err);
+}
+
+// A claim that nothing is left of because there is no store to read from says so: the caller would
+// wait for ever.
+static int missing_store(const mr_batch *batch, mr_error *err)
+{
+    const struct mr_error *why = NULL;
+
+    for (size_t i = 0; i < mr_batch_count(batch); i++) {
+        const struct mr_error *flaw = batch_flaw(batch, i);
+        if (!flaw) {
+            return 0;
+        }
+        why = flaw->code == MR_ECONFIG ? flaw : why;
+    }
+    if (why && err) {
+        *err = *why;
+    }
+    return why ? MR_ECONFIG : 0;
 }
 
 int mr__parcel_flaws(mr_conn *conn, mr_batch *batch, mr_error *err)
 {
+    struct mr_error later;
+    int missing = missing_store(batch, &later);
     int code = 0;
 
     for (size_t i = 0; code == 0 && i < mr_batch_count(batch); i++) {
-        const struct mr_error *flaw = batch_flaw(batch, i);
         mr_reply *reply = NULL;
         AUTO_CALL call;
         call_init(&call, CALL_FAIL);
-        if (flaw && (code = call_flaw(&call, mr_batch_job(batch, i), flaw, err)) == 0) {
+        if (batch_flaw(batch, i) && (code = call_flaw(&call, conn, batch, i, err)) == 0) {
             code = mr__conn_ask(conn, &call, NULL, &reply, err);
             mr_reply_free(reply);
         }
     }
     batch_drop_flaws(batch);
-    return code;
+    if (code == 0 && missing && err) {
+        *err = later;
+    }
+    return code ? code : missing;
 }
 
 static void flaw_was_told(mr_conn *conn, const mr_reply *reply)
@@ -277,10 +396,9 @@ static void flaw_was_told(mr_conn *conn, const mr_reply *reply)
 void mr__parcel_send_flaws(mr_conn *conn, mr_batch *batch)
 {
     for (size_t i = 0; i < mr_batch_count(batch); i++) {
-        const struct mr_error *flaw = batch_flaw(batch, i);
         AUTO_CALL call;
         call_init(&call, CALL_FAIL);
-        if (flaw && call_flaw(&call, mr_batch_job(batch, i), flaw, NULL) == 0) {
+        if (batch_flaw(batch, i) && call_flaw(&call, conn, batch, i, NULL) == 0) {
             mr__conn_note(conn, &call, NULL, flaw_was_told, NULL);
         }
     }

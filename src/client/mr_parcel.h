@@ -35,9 +35,18 @@ int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
 int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, struct policy *ret,
                       mr_error *err);
 
-// Jobs that cannot be decoded are failed for good, those that cannot be here and now are given
-// back; they are left out of the batch. The first waits for the answers, and fails as they do; the
-// other sends.
+// Parts that became objects are written, before the call that names them is made. True: they could
+// not be, and everything is to be packed again, as it was given; this time nothing becomes an
+// object.
+bool mr__parcel_ship_fails(mr_conn *conn, struct parcel *parcel);
+
+// Reads the objects of a batch. Waits for the store.
+void mr__parcel_fetch(mr_conn *conn, mr_batch *batch);
+
+// Jobs that cannot be decoded are failed for good, those whose store does not answer wait for a
+// while, and others that cannot be here and now are given back; they are left out of the batch. The
+// first waits for the answers, and fails as they do, and with MR_ECONFIG where nothing is left for
+// want of a store; the other sends.
 int mr__parcel_flaws(mr_conn *conn, mr_batch *batch, mr_error *err);
 void mr__parcel_send_flaws(mr_conn *conn, mr_batch *batch);
 

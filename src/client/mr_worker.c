@@ -534,6 +534,7 @@ static int make_members(mr_worker *worker, const struct dsn_list *list, mr_error
         .without_state = options->without_state != 0,
         .until_empty = options->until_empty != 0,
         .shard_leases = list->count > 1,
+        .blobs = {.address = options->blobs},
     };
     for (int i = 0; code == 0 && i < list->count; i++) {
         inner.dsn = list->items[i];

@@ -105,6 +105,12 @@ void outcome_state(struct outcome *outcome, const void *state, size_t size)
     buf_puts(&outcome->members, "\"");
 }
 
+void outcome_damaged(struct outcome *outcome)
+{
+    member(outcome, "damaged");
+    buf_puts(&outcome->members, "true");
+}
+
 void outcome_replace(struct outcome *outcome, const char *members, size_t size)
 {
     buf_done(&outcome->members);

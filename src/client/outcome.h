@@ -48,6 +48,8 @@ void outcome_elsewhere(struct outcome *outcome, bool failed);
 
 // Adds to what is there.
 void outcome_state(struct outcome *outcome, const void *state, size_t size);
+// A failure because an object of the job's payload is missing or damaged.
+void outcome_damaged(struct outcome *outcome);
 
 // Puts other members in the place of those that are there.
 void outcome_replace(struct outcome *outcome, const char *members, size_t size);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/depot.h"
 #include "client/part_zstd.h"
 #include "client/policy.h"
 
@@ -19,6 +20,11 @@ struct parcel {
     struct part_zstd zstd;
     struct parcel_value *values; // all of them, newest first
     size_t decoded;              // bytes of originals among them
+    bool offloads;               // out: parts may become objects
+    bool inline_only;            // out: they may not, after all
+    struct blob_item *objects;   // out: to be written; in: to be read, and read
+    size_t object_count;
+    size_t object_next; // in: where to look for the next one first
 };
 
 void parcel_done(struct parcel *parcel);
@@ -44,14 +50,34 @@ int parcel_pack_args(struct parcel *parcel, const struct policy *policy, const c
 int parcel_pack_job(struct parcel *parcel, const struct policy *policy, mr_job_spec *job,
                     struct mr_error *err);
 
+// Parts that became objects: they are written before the row that names them. Where `offloads` is
+// not set none does. What was given to be packed lives until then. Fails as depot_put() does, and
+// then everything has to be packed again without `offloads`: parcel_pack_again().
+int parcel_ship(struct parcel *parcel, struct depot *depot, struct mr_error *err);
+void parcel_pack_again(struct parcel *parcel);
+
 // Keeps what a buffer holds, for as long as the others; it is empty afterwards. Also on failure, of
 // the buffer or for want of memory, what it held is nobody's any more.
 int parcel_keep(struct parcel *parcel, struct buf *buf, struct mr_error *err);
 
 // ---- in ----
 
+// Parts that are objects have to be read before the job is opened. parcel_want() notes those that a
+// value names (MR_ENOMEM; nothing for any other value, and for more than PARCEL_DECODED_MAX
+// together); parcel_fetch() reads all that were noted, on any thread while nobody else uses the
+// parcel. Without a store (NULL) none are read, and opening says so.
+int parcel_want(struct parcel *parcel, const void *data, size_t size, struct mr_error *err);
+int parcel_want_job(struct parcel *parcel, const mr_claimed_job *job, struct mr_error *err);
+void parcel_fetch(struct parcel *parcel, struct depot *depot);
+
+// Whether a value is an object, and a part of a job.
+bool parcel_is_object(const void *data, size_t size);
+bool parcel_has_object(const mr_claimed_job *job);
+
 // Replaces args, state and blob of a job by their originals, which live as long as `parcel`. Fails
-// with MR_EDAMAGED (the message says which part), MR_ELIMIT, MR_ENOMEM; the job is as it was then.
+// with MR_EDAMAGED (the message says which part), MR_ELIMIT, MR_ENOMEM; for objects that cannot be
+// read now with MR_ECONNECT (the store does not answer) and MR_ECONFIG (there is none, or it does
+// not let us). The job is as it was then.
 int parcel_open_job(struct parcel *parcel, mr_claimed_job *job, struct mr_error *err);
 
 // One value, and args. *data, *size and *args are the original, living as long as `parcel`.

@@ -28,6 +28,7 @@ struct rewrite {
     struct buf *out;
     const char *done; // up to here it is in `out`
     int code;
+    bool object; // an object is the reason
     struct mr_error *err;
 };
 
@@ -117,12 +118,15 @@ static void pack_bytes(struct rewrite *rewrite, struct json_slice value)
     if (!read_bytes(value, &bytes) || bytes.len == 0) {
         return;
     }
-    const void *data = bytes.data;
-    size_t size = bytes.len;
+    const void *data = bytes.data, *given = bytes.data;
+    size_t size = bytes.len, objects = rewrite->parcel->object_count;
     rewrite->code = parcel_pack_bytes(rewrite->parcel, rewrite->policy, &data, &size, rewrite->err);
-    if (rewrite->code == 0 && data != bytes.data) {
+    if (rewrite->code == 0 && data != given) {
         begin_instead(rewrite, value);
         add_base64(rewrite->out, data, size);
+    }
+    if (rewrite->code == 0 && rewrite->parcel->object_count > objects) { // written later
+        rewrite->code = parcel_keep(rewrite->parcel, &bytes, rewrite->err);
     }
 }
 
@@ -182,8 +186,8 @@ static void on_outcome(void *arg, struct json_slice value)
 int parcel_json_pack(struct parcel *parcel, const struct policy *policy, struct json_slice object,
                      struct buf *out, struct mr_error *err)
 {
-    struct rewrite rewrite = {parcel, policy, out, object.at, 0, err};
-    bool worth = policy && policy->compress_above > 0 && parcel_json_asks(object);
+    struct rewrite rewrite = {parcel, policy, out, object.at, 0, false, err};
+    bool worth = policy_codes(policy) && parcel_json_asks(object);
 
     if (worth || parcel_json_must(object)) {
         json_each_member(object, on_part, &rewrite, NULL);
@@ -211,7 +215,9 @@ static void open_bytes(struct rewrite *rewrite, const char *name, struct json_sl
     size_t size = bytes.len;
     rewrite->code = parcel_open_bytes(rewrite->parcel, &data, &size, rewrite->err);
     if (rewrite->code) {
-        mr_error_prefix(rewrite->err, "%s cannot be decoded", name);
+        rewrite->object = parcel_is_object(bytes.data, bytes.len);
+        mr_error_prefix(rewrite->err, "%s cannot be %s", name,
+                        rewrite->code == MR_EDAMAGED ? "decoded" : "read");
     } else if (data != bytes.data) {
         begin_instead(rewrite, value);
         add_base64(rewrite->out, data, size);
@@ -274,12 +280,12 @@ static void on_claimed_job(void *arg, struct json_slice value)
     AUTO_BUF text;
 
     buf_init(&text, CALL_SIZE_MAX);
-    struct claimed job = {{claim->parcel, NULL, &text, value.at, 0, &flaw}, 0};
+    struct claimed job = {{claim->parcel, NULL, &text, value.at, 0, false, &flaw}, 0};
     json_each_member(value, on_claimed_part, &job, NULL);
     copy_until(&job.rewrite, value.at + value.len);
     int code = job.rewrite.code ? job.rewrite.code : buf_status(&text, &flaw);
     if (code) {
-        claim->on_flaw(claim->arg, job.id, &flaw);
+        claim->on_flaw(claim->arg, job.id, &flaw, job.rewrite.object);
         return;
     }
     buf_puts(claim->out, claim->jobs++ ? ", " : "");
@@ -303,11 +309,49 @@ static void on_claim_member(void *arg, struct json_slice key, struct json_slice 
     }
 }
 
-int parcel_json_open_claim(struct json_slice text, parcel_flaw_fn *on_flaw, void *arg,
-                           struct buf *out, size_t *ret_jobs, struct mr_error *err)
+struct want {
+    struct parcel *parcel;
+    int code;
+    struct mr_error *err;
+};
+
+static void on_wanted_part(void *arg, struct json_slice key, struct json_slice value)
 {
-    AUTO_PARCEL parcel = {0};
-    struct claims claims = {{&parcel, NULL, out, text.at, 0, err}, {&parcel, out, on_flaw, arg, 0}};
+    struct want *want = arg;
+    AUTO_BUF bytes;
+
+    buf_init(&bytes, PART_VALUE_MAX);
+    if (want->code == 0 && (json_slice_is(key, "state") || json_slice_is(key, "blob")) &&
+        str_starts(value.at, "\"" SIGNATURE_BASE64) && read_bytes(value, &bytes)) {
+        want->code = parcel_want(want->parcel, bytes.data, bytes.len, want->err);
+    }
+}
+
+static void on_wanted_job(void *arg, struct json_slice value)
+{
+    json_each_member(value, on_wanted_part, arg, NULL);
+}
+
+static void on_wanted_member(void *arg, struct json_slice key, struct json_slice value)
+{
+    if (json_slice_is(key, "jobs") && value.at[0] == '[') {
+        json_each_element(value, on_wanted_job, arg, NULL);
+    }
+}
+
+int parcel_json_want_claim(struct parcel *parcel, struct json_slice text, struct mr_error *err)
+{
+    struct want want = {parcel, 0, err};
+
+    json_each_member(text, on_wanted_member, &want, NULL);
+    return want.code;
+}
+
+int parcel_json_open_claim(struct parcel *parcel, struct json_slice text, parcel_flaw_fn *on_flaw,
+                           void *arg, struct buf *out, size_t *ret_jobs, struct mr_error *err)
+{
+    struct claims claims = {{parcel, NULL, out, text.at, 0, false, err},
+                            {parcel, out, on_flaw, arg, 0}};
     int code = json_each_member(text, on_claim_member, &claims, err);
 
     if (code) {
@@ -437,7 +481,7 @@ int parcel_json_show(struct json_slice text, struct buf *out, struct mr_error *e
 {
     AUTO_PARCEL parcel = {0};
     struct mr_error ignored;
-    struct rewrite rewrite = {&parcel, NULL, out, text.at, 0, &ignored};
+    struct rewrite rewrite = {&parcel, NULL, out, text.at, 0, false, &ignored};
 
     if (parcel_json_is_coded(text)) {
         json_each_member(text, on_shown, &rewrite, NULL);

@@ -31,12 +31,15 @@ int parcel_json_pack(struct parcel *parcel, const struct policy *policy, struct 
 // Whether a text of the server's has something coded in it: nearly none has.
 bool parcel_json_is_coded(struct json_slice text);
 
+// Notes the objects that the answer of claim_json() names: see parcel_want(). Fails with MR_ENOMEM.
+int parcel_json_want_claim(struct parcel *parcel, struct json_slice text, struct mr_error *err);
+
 // Appends the answer of claim_json(), its jobs decoded. Those that cannot be are left out, and told
-// to on_flaw (see batch_flaw()). *ret_jobs: how many are left. Fails with MR_ENOMEM, MR_ELIMIT,
-// MR_EINVALID.
-typedef void parcel_flaw_fn(void *arg, int64_t id, const struct mr_error *flaw);
-int parcel_json_open_claim(struct json_slice text, parcel_flaw_fn *on_flaw, void *arg,
-                           struct buf *out, size_t *ret_jobs, struct mr_error *err);
+// to on_flaw (see batch_flaw(); `object`: for an object's sake). *ret_jobs: how many are left.
+// Fails with MR_ENOMEM, MR_ELIMIT, MR_EINVALID.
+typedef void parcel_flaw_fn(void *arg, int64_t id, const struct mr_error *flaw, bool object);
+int parcel_json_open_claim(struct parcel *parcel, struct json_slice text, parcel_flaw_fn *on_flaw,
+                           void *arg, struct buf *out, size_t *ret_jobs, struct mr_error *err);
 
 // Appends the story of a job or a page of them, with args decoded, and state and blob shown as
 // payload_face() shows what is not coded. What cannot be decoded is left as it is.

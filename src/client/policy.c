@@ -28,6 +28,17 @@ static size_t read_bytes(struct json_slice value)
     return (size_t)number;
 }
 
+// "" for what is none.
+static void read_home(struct json_slice value, char ret[POLICY_HOME_SIZE])
+{
+    ret[0] = '\0';
+    if (value.len > 2 && value.at[0] == '"' && value.len - 2 < POLICY_HOME_SIZE &&
+        !memchr(value.at, '\\', value.len)) {
+        memcpy(ret, value.at + 1, value.len - 2);
+        ret[value.len - 2] = '\0';
+    }
+}
+
 static void on_member(void *arg, struct json_slice key, struct json_slice value)
 {
     struct policy *policy = arg;
@@ -36,6 +47,10 @@ static void on_member(void *arg, struct json_slice key, struct json_slice value)
         policy->compress_above = read_bytes(value);
     } else if (json_slice_is(key, "max_args")) {
         policy->args_max = read_bytes(value);
+    } else if (json_slice_is(key, "offload")) {
+        policy->offload_above = read_bytes(value);
+    } else if (json_slice_is(key, "blobs")) {
+        read_home(value, policy->home);
     }
 }
 

@@ -19,10 +19,21 @@
 // No queue compresses smaller parts: for them nobody asks. The schema has the same number.
 #define POLICY_COMPRESS_LEAST 128
 
+// The first part of the names of a database's objects, with its zero byte.
+#define POLICY_HOME_SIZE 65
+
 struct policy {
-    size_t compress_above; // 0: never
-    size_t args_max;       // the queue's max_args; 0: not known
+    size_t compress_above;       // 0: never
+    size_t args_max;             // the queue's max_args; 0: not known
+    size_t offload_above;        // parts of more bytes are objects of a blob store; 0: never
+    char home[POLICY_HOME_SIZE]; // then: what their names begin with
 };
+
+// Whether it wants anything done to parts.
+static inline bool policy_codes(const struct policy *policy)
+{
+    return policy && (policy->compress_above > 0 || policy->offload_above > 0);
+}
 
 // Reads what the function returns, members that it does not know left aside. Fails with MR_ESCHEMA.
 int policy_read(const char *json, struct policy *ret, struct mr_error *err);

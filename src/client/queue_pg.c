@@ -47,12 +47,15 @@ static int enqueue(mr_conn *conn, const mr_job_spec *from, int64_t *ret_id, mr_e
     mr_job_spec job;
 
     call_init(&call, CALL_ENQUEUE);
-    int code = request_read_job(from, &job, err);
-    if (code || (code = mr__parcel_job(conn, &parcel, PARCEL_WAITS, &job, err))) {
-        return code;
-    }
+    do {
+        int code = request_read_job(from, &job, err);
+        if (code || (code = mr__parcel_job(conn, &parcel, PARCEL_WAITS, &job, err))) {
+            return code;
+        }
+    } while (mr__parcel_ship_fails(conn, &parcel));
     request_enqueue(&call, &job);
-    if ((code = mr__conn_ask_room(conn, &call, &reply, err))) {
+    int code = mr__conn_ask_room(conn, &call, &reply, err);
+    if (code) {
         return code;
     }
     if (ret_id) {
@@ -90,6 +93,9 @@ static int claim(mr_conn *conn, const mr_claim_options *options, mr_batch **ret,
         mr_batch_free(batch);
         batch = NULL;
         if ((code = claim_once(conn, &call, queue, &batch, err)) == 0) {
+            if (batch_away(batch) > 0) {
+                mr__parcel_fetch(conn, batch);
+            }
             flaws = batch_has_flaws(batch);
             code = flaws ? mr__parcel_flaws(conn, batch, err) : 0;
         }
@@ -127,8 +133,16 @@ static int fail(mr_conn *conn, const char *lease, int64_t id, const char *error,
     AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
 
+    const void *given = state;
+    size_t given_size = state_size;
+    int code;
+
     call_init(&call, CALL_FAIL);
-    int code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &state, &state_size, err);
+    do {
+        state = given;
+        state_size = given_size;
+        code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &state, &state_size, err);
+    } while (code == 0 && mr__parcel_ship_fails(conn, &parcel));
     if (code == 0) {
         code = request_fail(&call, lease, id, error, retry_in_ms, no_retry, state, state_size, err);
     }
@@ -141,8 +155,14 @@ static int finish(mr_conn *conn, const char *lease, const char *outcomes, int *r
     AUTO_PARCEL parcel = {0};
     AUTO_CALL call;
 
+    const char *given = outcomes;
+    int code;
+
     call_init(&call, CALL_FINISH);
-    int code = mr__parcel_outcomes(conn, &parcel, PARCEL_WAITS, lease, &outcomes, err);
+    do {
+        outcomes = given;
+        code = mr__parcel_outcomes(conn, &parcel, PARCEL_WAITS, lease, &outcomes, err);
+    } while (code == 0 && mr__parcel_ship_fails(conn, &parcel));
     if (code == 0) {
         code = request_finish(&call, lease, outcomes, err);
     }
@@ -157,13 +177,24 @@ static int requeue(mr_conn *conn, const char *lease, int64_t id, const char *cha
     AUTO_CALL call;
     int code;
 
+    struct call_part parts[2];
+    const char *text;
+
     call_init(&call, CALL_REQUEUE);
-    if ((code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &state, &state_size, err)) ||
-        (code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &blob, &blob_size, err)) ||
-        (code = mr__parcel_changes(conn, &parcel, PARCEL_WAITS, lease, &changes, err))) {
-        return code;
-    }
-    code = request_requeue(&call, lease, id, changes, state, state_size, blob, blob_size, err);
+    do {
+        parts[0] = (struct call_part){state, state_size};
+        parts[1] = (struct call_part){blob, blob_size};
+        text = changes;
+        if ((code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &parts[0].data,
+                                     &parts[0].size, err)) ||
+            (code = mr__parcel_state(conn, &parcel, PARCEL_WAITS, lease, &parts[1].data,
+                                     &parts[1].size, err)) ||
+            (code = mr__parcel_changes(conn, &parcel, PARCEL_WAITS, lease, &text, err))) {
+            return code;
+        }
+    } while (mr__parcel_ship_fails(conn, &parcel));
+    code = request_requeue(&call, lease, id, text, parts[0].data, parts[0].size, parts[1].data,
+                           parts[1].size, err);
     return code ? code : ask_number(conn, &call, NULL, err);
 }
 

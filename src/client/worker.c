@@ -93,21 +93,6 @@ static void give_back(struct worker *worker, struct lease *lease)
     }
 }
 
-// A job that cannot be run as it is. One that is damaged never can be, by anybody.
-static void settle_flaw(struct worker *worker, struct held_job *held, const struct mr_error *flaw)
-{
-    AUTO_OUTCOME outcome;
-
-    outcome_init(&outcome);
-    if (flaw->code == MR_EDAMAGED) {
-        worker_tell(worker, WORKER_UNREADABLE, held, flaw);
-        outcome_fail(&outcome, flaw->message, 0, true);
-    } else {
-        outcome_release(&outcome);
-    }
-    worker_settle(worker, held, &outcome);
-}
-
 static void start_jobs(struct worker *worker, struct lease *lease)
 {
     struct held_job **helds = malloc((size_t)lease->count * sizeof(*helds));
@@ -127,13 +112,16 @@ static void start_jobs(struct worker *worker, struct lease *lease)
     for (int i = 0; i < lease->count; i++) {
         const struct mr_error *flaw = batch_flaw(lease->batch, (size_t)i);
         if (flaw) {
-            settle_flaw(worker, &lease->helds[i], flaw);
-        } else {
+            worker_settle_flaw(worker, &lease->helds[i], flaw, false);
+        } else if (!batch_is_away(lease->batch, (size_t)i)) {
             helds[count++] = &lease->helds[i];
         }
     }
     if (count > 0) {
         worker->ops.start(worker->arg, helds, count);
+    }
+    if (batch_away(lease->batch) > 0) {
+        worker_fetch(worker, lease);
     }
     free(helds);
 }
@@ -247,10 +235,10 @@ static bool may_claim(const struct worker *worker)
            worker->transport->ops->can_claim(worker->transport) && !is_stuck(worker);
 }
 
-// Jobs that are on their way, perhaps.
+// Jobs that are on their way, perhaps, or wait for their payload.
 static int asked_for(const struct worker *worker)
 {
-    int asked = 0;
+    int asked = worker->fetching;
 
     for (int i = 0; i < worker->claiming; i++) {
         asked += worker->asked[i];
@@ -263,7 +251,8 @@ static int asked_for(const struct worker *worker)
 // handler has another batch to work on meanwhile.
 static bool is_worth(struct worker *worker, int room, int64_t now_ms)
 {
-    int64_t running = worker->counts.running + asked_for(worker), all = room + running;
+    int64_t running = worker->counts.running - worker->fetching + asked_for(worker);
+    int64_t all = room + running;
     int64_t whole = all < worker->options.batch ? all : worker->options.batch;
 
     if (running == 0 || worker->limited || room >= (all >= 2 * whole ? whole : (whole + 1) / 2)) {
@@ -282,7 +271,8 @@ static void claim(struct worker *worker, int64_t now_ms)
     }
     int room = worker->ops.room(worker->arg) - asked_for(worker);
     if (worker->limited && worker->options.slots > 0) {
-        int64_t free_slots = worker->options.slots - worker->counts.running - asked_for(worker);
+        int64_t free_slots =
+            worker->options.slots - worker->counts.running - (asked_for(worker) - worker->fetching);
         room = free_slots < room ? (int)free_slots : room;
     }
     int batch = worker->options.batch;
@@ -385,6 +375,7 @@ static bool work(struct worker *worker)
     int64_t now_ms = clock_ms();
     int pending = worker->transport->ops->pending(worker->transport);
 
+    worker_blobs_collect(worker);
     bool idle = !worker->leases;
     worker_sweep(worker);
     if (worker->options.until_empty && !idle && !worker->leases) {
@@ -442,7 +433,7 @@ void worker_stop(struct worker *worker)
 static bool has_unwritten(const struct worker *worker)
 {
     for (const struct lease *lease = worker->leases; lease; lease = lease->next) {
-        if (lease->writing || lease->ready.count || lease->unclear.count) {
+        if (lease->writing || lease->shipping || lease->ready.count || lease->unclear.count) {
             return true;
         }
         for (int i = 0; i < lease->count; i++) {
@@ -514,6 +505,23 @@ static int check_options(const struct worker_options *options, struct mr_error *
     return 0;
 }
 
+// False: copied.
+static bool copy_blobs(struct worker *worker, const struct depot_options *from)
+{
+    const char *const texts[WORKER_BLOBS_TEXTS] = {
+        [WORKER_BLOBS_ADDRESS] = from->address,
+        [WORKER_BLOBS_ACCESS] = from->credentials.access_key,
+        [WORKER_BLOBS_SECRET] = from->credentials.secret_key,
+    };
+
+    for (int i = 0; i < WORKER_BLOBS_TEXTS; i++) {
+        if (texts[i] && !(worker->blobs[i] = strdup(texts[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int worker_new(const struct worker_options *options, const struct worker_ops *ops, void *arg,
                struct worker **ret, struct mr_error *err)
 {
@@ -529,6 +537,10 @@ int worker_new(const struct worker_options *options, const struct worker_ops *op
     }
     pthread_mutex_init(&worker->reports_lock, NULL);
     if (!(worker->queue = strdup(options->queue)) || !(worker->name = strdup(options->name))) {
+        worker_free(worker);
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    if (copy_blobs(worker, &options->blobs)) {
         worker_free(worker);
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
@@ -550,6 +562,7 @@ void worker_free(struct worker *worker)
     if (!worker) {
         return;
     }
+    worker_blobs_done(worker);
     if (worker->transport) {
         worker->transport->ops->free(worker->transport);
     }

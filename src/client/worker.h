@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/depot.h"
 #include "client/outcome.h"
 #include "client/shard.h"
 
@@ -47,6 +48,7 @@ struct held_job {
     bool cancelled;     // somebody cancelled it; see cancel below
     int64_t started_us; // clock_us(), of whoever started it
     bool settled;       // the worker's, like what follows
+    bool fetching;      // its payload is on its way from a blob store; nobody knows of it yet
     struct lease *lease;
     struct report *report; // of progress; NULL: it has made none
 };
@@ -59,6 +61,7 @@ enum worker_event {
     WORKER_REFUSED,      // the server refused an outcome; err says why
     WORKER_UNREPORTED,   // the server refused a report of progress; err says why
     WORKER_UNREADABLE,   // a part of a job cannot be decoded: it has failed for good; err says why
+    WORKER_STORE_DOWN,   // the blob store of payloads cannot be read; err says why. Until it can
     WORKER_FAILED,       // it cannot go on and has stopped; err says why
 };
 
@@ -105,7 +108,8 @@ struct worker_options {
     int64_t health_ms;
     bool without_state;
     bool until_empty;
-    bool shard_leases; // with `admit`: jobs have leases that name their shard
+    bool shard_leases;          // with `admit`: jobs have leases that name their shard
+    struct depot_options blobs; // where payload parts are that are objects
 };
 
 // Nothing happens before the first worker_advance(). Copies the options. Fails with MR_EUSAGE,

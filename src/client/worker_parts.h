@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/errand.h"
 #include "client/lease.h"
 #include "client/parcel.h"
 #include "client/transport.h"
@@ -23,6 +24,9 @@
 // Claims under way at once, while jobs are plenty: the server works on the next one while the
 // answer of the last one travels.
 enum { WORKER_CLAIMS_MAX = 2 };
+
+// Copies of what names the blob store.
+enum { WORKER_BLOBS_ADDRESS, WORKER_BLOBS_ACCESS, WORKER_BLOBS_SECRET, WORKER_BLOBS_TEXTS };
 
 struct worker {
     struct worker_options options;
@@ -57,6 +61,14 @@ struct worker {
     struct policy policy;    // of the queue, as it was told last
     int64_t policy_asked_ms; // 0: never, on this connection
 
+    // payload parts in a blob store
+    char *blobs[WORKER_BLOBS_TEXTS];
+    struct depot *depot; // NULL: none is named
+    bool depot_known;    // it was looked for
+    bool store_down;     // and that was told
+    struct errands *errands;
+    int fetching; // jobs that were claimed and wait for it
+
     // the end
     bool stopping;
     bool let_go; // the grace period is over, what ran was released
@@ -85,6 +97,23 @@ int64_t worker_reports_at(struct worker *worker);
 void worker_end_report(struct worker *worker, struct held_job *held, int64_t now_ms, bool last);
 // Asks for the queue's policy of payloads, if the last answer is old.
 void worker_ask_policy(struct worker *worker, int64_t now_ms);
+// An outcome as the handler told it becomes an entry, to be written.
+void worker_add_entry(struct lease *lease, int64_t id, struct outcome *outcome);
+// Codes its parts as the queue wants it, but for objects.
+void worker_code_inline(struct worker *worker, struct outcome *outcome);
+
+// ---- worker_blobs.c ----
+
+// Jobs of a lease whose payload is in a blob store: they are started when it is there.
+void worker_fetch(struct worker *worker, struct lease *lease);
+void worker_settle_flaw(struct worker *worker, struct held_job *held, const struct mr_error *flaw,
+                        bool object);
+// True: parts of the outcome are written to the store, and it becomes an entry then.
+bool worker_ship(struct worker *worker, struct held_job *held, struct outcome *outcome);
+// What came or went meanwhile.
+void worker_blobs_collect(struct worker *worker);
+void worker_blobs_done(struct worker *worker);
+
 // Frees leases of which nothing is left.
 void worker_sweep(struct worker *worker);
 // Writes jobs that still run off as released, the attempt not counted, and drops them.

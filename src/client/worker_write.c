@@ -24,6 +24,14 @@ enum { ENTRIES_MAX = 1000 };
 
 // ---- heartbeats ----
 
+// A job whose payload is still on its way is known to nobody.
+static void tell_dropped(struct worker *worker, struct held_job *held)
+{
+    if (worker->ops.drop && !held->fetching) {
+        worker->ops.drop(worker->arg, held);
+    }
+}
+
 // Void: nobody waits for its jobs any more.
 static void lease_lose(struct worker *worker, struct lease *lease, const struct mr_error *err)
 {
@@ -37,9 +45,7 @@ static void lease_lose(struct worker *worker, struct lease *lease, const struct 
         if (!held->settled && !held->dropped) {
             held->dropped = true;
             lease->dropped++;
-            if (worker->ops.drop) {
-                worker->ops.drop(worker->arg, held);
-            }
+            tell_dropped(worker, held);
         }
     }
 }
@@ -47,7 +53,8 @@ static void lease_lose(struct worker *worker, struct lease *lease, const struct 
 // Outcomes that cannot be written for the moment need the lease as jobs do.
 static bool needs_beats(const struct lease *lease)
 {
-    return (lease->open > lease->dropped || lease->ready.count > 0 || lease->unclear.count > 0) &&
+    return (lease->open > lease->dropped || lease->ready.count > 0 || lease->unclear.count > 0 ||
+            lease->shipping > 0) &&
            !lease->lost && !lease->beating;
 }
 
@@ -55,7 +62,9 @@ void worker_job_cancelled(struct worker *worker, struct held_job *held)
 {
     if (worker->ops.cancel && !held->settled && !held->dropped && !held->cancelled) {
         held->cancelled = true;
-        worker->ops.cancel(worker->arg, held);
+        if (!held->fetching) {
+            worker->ops.cancel(worker->arg, held);
+        }
     }
 }
 
@@ -66,9 +75,7 @@ void worker_job_lost(struct worker *worker, struct held_job *held, const struct 
     if (!held->settled && !held->dropped) {
         held->dropped = true;
         held->lease->dropped++;
-        if (worker->ops.drop) {
-            worker->ops.drop(worker->arg, held);
-        }
+        tell_dropped(worker, held);
     }
 }
 
@@ -416,7 +423,7 @@ static void code_members(struct worker *worker, struct outcome *outcome)
 
 // State, blob and args that the job is to have from now on, as its queue wants them. What fails
 // here is written as it is.
-static void code_outcome(struct worker *worker, struct outcome *outcome)
+void worker_code_inline(struct worker *worker, struct outcome *outcome)
 {
     struct json_slice members = {buf_peek(&outcome->members), outcome->members.len};
 
@@ -427,12 +434,12 @@ static void code_outcome(struct worker *worker, struct outcome *outcome)
     if (asks) {
         worker_ask_policy(worker, clock_ms());
     }
-    if ((asks && worker->policy.compress_above > 0) || parcel_json_must(members)) {
+    if ((asks && policy_codes(&worker->policy)) || parcel_json_must(members)) {
         code_members(worker, outcome);
     }
 }
 
-static void add_entry(struct lease *lease, int64_t id, struct outcome *outcome)
+void worker_add_entry(struct lease *lease, int64_t id, struct outcome *outcome)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -463,10 +470,8 @@ void worker_release(struct worker *worker, struct lease *lease)
         AUTO_OUTCOME outcome;
         outcome_init(&outcome);
         outcome_release(&outcome);
-        add_entry(lease, held->job->id, &outcome);
-        if (worker->ops.drop) {
-            worker->ops.drop(worker->arg, held);
-        }
+        worker_add_entry(lease, held->job->id, &outcome);
+        tell_dropped(worker, held);
     }
 }
 
@@ -486,11 +491,13 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
         worker_count(outcome->failed ? &worker->counts.failed : &worker->counts.completed, 1);
         lease->alone = true;   // "all that are open" is not what this worker knows any more
         if (lease->delivery) { // the relay does not know yet
-            add_entry(lease, held->job->id, outcome);
+            worker_add_entry(lease, held->job->id, outcome);
         }
     } else {
-        code_outcome(worker, outcome);
-        add_entry(lease, held->job->id, outcome);
+        if (!worker_ship(worker, held, outcome)) {
+            worker_code_inline(worker, outcome);
+            worker_add_entry(lease, held->job->id, outcome);
+        }
     }
     if (!worker->advancing && !worker->woken) {
         worker->woken = true;

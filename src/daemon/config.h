@@ -189,6 +189,9 @@ void config_worker_init(struct config_worker *worker);
 void config_worker_station(const struct config_worker *worker, const struct config *config,
                            char *name, struct station_options *ret);
 
+// The blob store that workers and relays read payloads from. Borrowed from `config`.
+struct depot_options config_depot(const struct config *config);
+
 // The same worker, so that a reload can leave it running.
 bool config_worker_equal(const struct config_worker *a, const struct config_worker *b);
 

@@ -358,6 +358,7 @@ const struct config_setting config_settings[] = {
     {"max_attempts", SETTING_NUMBER},
     {"max_blob", SETTING_NUMBER},
     {"max_state", SETTING_NUMBER},
+    {"offload", SETTING_NUMBER},
     {"offload_dead", SETTING_WORD},
     {"offload_delay", SETTING_TIME},
     {"on_failure", SETTING_WORD},

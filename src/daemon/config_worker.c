@@ -59,6 +59,15 @@ void config_worker_name(const char *worker, char *name)
     str_trim_utf8(name);
 }
 
+struct depot_options config_depot(const struct config *config)
+{
+    return (struct depot_options){
+        .address = config->blobs.address,
+        .credentials = {.access_key = config->blobs.access_key,
+                        .secret_key = config->blobs.secret_key},
+    };
+}
+
 void config_worker_station(const struct config_worker *worker, const struct config *config,
                            char *name, struct station_options *ret)
 {
@@ -92,4 +101,7 @@ void config_worker_station(const struct config_worker *worker, const struct conf
                     .secret = worker->secret},
         .breaker = worker->breaker,
     };
+    if (config) {
+        ret->worker.blobs = config_depot(config);
+    }
 }

@@ -202,6 +202,11 @@ static void on_worker_event(void *arg, enum worker_event event, const struct hel
         relay_tell(relay, LEVEL_ERROR, "relay.unreadable",
                    "a job is damaged and has failed for good", err->message, NULL);
         return;
+    case WORKER_STORE_DOWN:
+        relay_tell(relay, LEVEL_WARNING, "relay.store_down",
+                   "the blob store cannot be read; jobs whose payload it has wait", err->message,
+                   err->hint);
+        return;
     case WORKER_FAILED:
         relay_tell(relay, LEVEL_ERROR, "relay.gave_up", "cannot go on", err->message, err->hint);
         relay_stop(relay);
@@ -428,6 +433,7 @@ static int open_worker(struct relay *relay, struct mr_error *err)
         .poll_ms = config->poll_ms,
         .grace_ms = config->grace_ms,
         .health_ms = HEALTH_MS,
+        .blobs = relay->options.blobs,
     };
 
     config_worker_name(config->name, relay->worker_name);

@@ -27,6 +27,7 @@ struct relay_options {
     const char *queue;
     const char *dsn; // the file's, for one that has none
     bool pooler;
+    struct depot_options blobs; // copied
 };
 
 // Connects with the next turn of the loop. Fails like worker_new() and redis_url_parse().

@@ -20,6 +20,7 @@ struct post {
     struct config_relay config;
     const char *dsn; // the file's
     bool pooler;
+    struct depot_options blobs;
     struct relay *relay; // NULL: it waits to be started again
     uv_timer_t restart;
     bool leaving;
@@ -70,6 +71,9 @@ static void free_post(struct post *post)
 {
     free_copy(&post->config);
     free((char *)post->dsn);
+    free((char *)post->blobs.address);
+    free((char *)post->blobs.credentials.access_key);
+    free((char *)post->blobs.credentials.secret_key);
     free(post);
 }
 
@@ -143,6 +147,7 @@ static int start(struct post *post, struct mr_error *err)
         .queue = post->config.queue,
         .dsn = post->dsn,
         .pooler = post->pooler,
+        .blobs = post->blobs,
     };
 
     return relay_new(&options, &hooks, post->relays->loop, &post->relay, err);
@@ -158,9 +163,13 @@ static int add(struct relays *relays, const struct config *config,
     }
     post->relays = relays;
     post->dsn = config->dsn;
+    post->blobs = config_depot(config);
     post->pooler = config->pooler;
     bool copied = copy_config(wanted, &post->config);
     copied = copy_text(&post->dsn) && copied;
+    copied = copy_text(&post->blobs.address) && copied;
+    copied = copy_text(&post->blobs.credentials.access_key) && copied;
+    copied = copy_text(&post->blobs.credentials.secret_key) && copied;
     int code = copied ? start(post, err) : mr_error_set(err, MR_ENOMEM, "out of memory");
     if (code) {
         mr_error_prefix(err, "relay %s", wanted->name);

@@ -504,6 +504,7 @@ static void complete_options(const struct serve *serve, struct http_options *ret
     *ret = serve->config->http.options;
     ret->dsn = serve->config->dsn;
     ret->pooler = serve->config->pooler;
+    ret->blobs = config_depot(serve->config);
 }
 
 static int start_http(struct serve *serve, struct mr_error *err)

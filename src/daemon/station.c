@@ -220,6 +220,10 @@ static void on_event(void *arg, enum worker_event event, const struct held_job *
         log_event(station, LEVEL_ERROR, "worker.unreadable", held,
                   "a job is damaged and has failed for good", err);
         return;
+    case WORKER_STORE_DOWN:
+        log_event(station, LEVEL_WARNING, "worker.store_down", held,
+                  "the blob store cannot be read; jobs whose payload it has wait", err);
+        return;
     case WORKER_FAILED:
         log_event(station, LEVEL_ERROR, "worker.gave_up", NULL, "cannot go on", err);
         return;

@@ -16,9 +16,27 @@
 
 struct head {
     int lengths, encodings, hosts, authorizations, origins, keys;
+    bool odd_name; // one that is no name, or is a name of framing with more behind it
     const char *length, *encoding;
     bool wrong_length;
 };
+
+// MHD takes a blank before the colon for a part of the name, and appends a folded line to it: what
+// looks like "Transfer-Encoding chunked" to others would be some header here.
+static bool is_odd(const char *name)
+{
+    static const char *const framing[] = {"Content-Length", "Transfer-Encoding"};
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789"
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+    for (size_t i = 0; i < sizeof(framing) / sizeof(framing[0]); i++) {
+        size_t length = strlen(framing[i]);
+        if (strncasecmp(name, framing[i], length) == 0 && name[length]) {
+            return true;
+        }
+    }
+    return !name[0] || name[strspn(name, token)];
+}
 
 static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char *name,
                                  const char *value)
@@ -26,6 +44,7 @@ static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char 
     struct head *head = arg;
 
     (void)kind;
+    head->odd_name = head->odd_name || is_odd(name);
     if (strcasecmp(name, "Content-Length") == 0) {
         head->lengths++;
         head->length = value ? value : "";
@@ -49,14 +68,15 @@ static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char 
 // Two opinions about where a request ends are how one is smuggled past a proxy.
 static bool check_framing(struct exchange *exchange, const struct head *head)
 {
-    bool good = head->lengths + head->encodings <= 1 &&
+    bool good = !head->odd_name && head->lengths + head->encodings <= 1 &&
                 (!head->encoding || strcasecmp(head->encoding, "chunked") == 0) &&
                 (!head->length || (head->length[0] && strlen(head->length) < 19 &&
                                    strspn(head->length, "0123456789") == strlen(head->length)));
 
     if (!good) {
         exchange_refuse(exchange, 400, "it is not clear where the request ends",
-                        "Send one Content-Length, or Transfer-Encoding: chunked.");
+                        "Send one Content-Length, or Transfer-Encoding: chunked, and headers "
+                        "of one line each.");
     }
     return good;
 }
@@ -210,8 +230,7 @@ static bool check_size(struct exchange *exchange, const struct head *head)
 
     if (head->length && (!str_parse_int(head->length, 0, INT64_MAX, &size) ||
                          size > exchange->http->options.max_body)) {
-        exchange_refuse(exchange, 413, "the body is too large",
-                        "Send less at once, or jobs as NDJSON.");
+        exchange_refuse(exchange, 413, ADMIT_TOO_LARGE, ADMIT_TOO_LARGE_HINT);
         return false;
     }
     return true;

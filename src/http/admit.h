@@ -11,6 +11,9 @@ struct exchange;
 // A refused body up to this size is read to its end.
 #define ADMIT_DISCARD_MAX (1024 * 1024)
 
+#define ADMIT_TOO_LARGE      "the body is too large"
+#define ADMIT_TOO_LARGE_HINT "Send less at once, or jobs as NDJSON."
+
 enum admission {
     ADMIT_RUN,     // the route runs when the body is there
     ADMIT_STREAM,  // the body is taken as it comes

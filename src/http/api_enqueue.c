@@ -94,6 +94,11 @@ static void on_element(void *arg, struct json_slice value)
     }
 }
 
+static void many_shipped(struct exchange *exchange)
+{
+    send_many(exchange, exchange_header(exchange, "Idempotency-Key"), &exchange->packed, false);
+}
+
 static void enqueue_many(struct exchange *exchange, struct json_slice body, const char *key,
                          const char *traceparent)
 {
@@ -111,32 +116,14 @@ static void enqueue_many(struct exchange *exchange, struct json_slice body, cons
     if (code) {
         exchange_fail(exchange, &err);
     } else if (many.unknown) { // and comes back here
+        parcel_done(&exchange->parcel);
         payloads_ask(exchange, many.queue, api_enqueue);
-    } else {
+    } else if (!payloads_ships(exchange, &jobs, many_shipped, api_enqueue)) {
         send_many(exchange, key, &jobs, false);
     }
 }
 
 // ---- one ----
-
-// The body becomes the job with its trace, and with its payload as the queue wants it.
-static int complete(struct exchange *exchange, const char *traceparent, struct job_line *job,
-                    struct mr_error *err)
-{
-    char queue[PAYLOADS_NAME_SIZE];
-    bool unknown;
-    struct buf text;
-
-    buf_init(&text, CALL_SIZE_MAX);
-    int code = payloads_add_job(exchange, job, traceparent, &text, queue, &unknown, err);
-    if (code) {
-        buf_done(&text);
-        return code;
-    }
-    buf_done(&exchange->body);
-    exchange->body = text;
-    return job_line_read((struct json_slice){text.data, text.len}, job, err);
-}
 
 static void enqueue_once(struct exchange *exchange, const char *key)
 {
@@ -147,8 +134,53 @@ static void enqueue_once(struct exchange *exchange, const char *key)
     send_many(exchange, key, &array, true);
 }
 
-static void enqueue_one(struct exchange *exchange, struct json_slice body, const char *key,
-                        const char *traceparent)
+// The body is what is enqueued.
+static void send_one(struct exchange *exchange, const struct job_line *job)
+{
+    const char *key = exchange_header(exchange, "Idempotency-Key");
+
+    if (key) {
+        enqueue_once(exchange, key);
+    } else {
+        exchange->kind = job->kind; // they point into the body
+        exchange->queue = job->queue;
+        enqueue_group_add(exchange->site->group, exchange, job->alone);
+    }
+}
+
+// The body becomes the job with its trace, and with its payload as the queue wants it.
+static void one_packed(struct exchange *exchange)
+{
+    struct job_line job;
+    struct mr_error err;
+
+    payloads_take_packed(exchange);
+    struct json_slice body = {exchange->body.data, exchange->body.len};
+    if (job_line_read(body, &job, &err)) {
+        exchange_fail(exchange, &err);
+    } else {
+        send_one(exchange, &job);
+    }
+}
+
+static void complete(struct exchange *exchange, const char *traceparent, const struct job_line *job)
+{
+    char queue[PAYLOADS_NAME_SIZE];
+    struct mr_error err;
+    bool unknown;
+    AUTO_BUF text;
+
+    buf_init(&text, CALL_SIZE_MAX);
+    if (payloads_add_job(exchange, job, traceparent, &text, queue, &unknown, &err)) {
+        exchange_fail(exchange, &err);
+    } else if (!payloads_ships(exchange, &text, one_packed, api_enqueue)) {
+        exchange->packed = text;
+        buf_init(&text, CALL_SIZE_MAX);
+        one_packed(exchange);
+    }
+}
+
+static void enqueue_one(struct exchange *exchange, struct json_slice body, const char *traceparent)
 {
     struct job_line job;
     struct mr_error err;
@@ -157,19 +189,14 @@ static void enqueue_one(struct exchange *exchange, struct json_slice body, const
     int code = job_line_read(body, &job, &err);
     bool codes = code == 0 && payloads_codes(exchange, &job, queue, &unknown);
 
-    if (code == 0 && !unknown && (traceparent || codes)) {
-        code = complete(exchange, traceparent, &job, &err);
-    }
     if (code) {
         exchange_fail(exchange, &err);
     } else if (unknown) { // and comes back here
         payloads_ask(exchange, queue, api_enqueue);
-    } else if (key) {
-        enqueue_once(exchange, key);
+    } else if (traceparent || codes) {
+        complete(exchange, traceparent, &job);
     } else {
-        exchange->kind = job.kind; // they point into the body
-        exchange->queue = job.queue;
-        enqueue_group_add(exchange->site->group, exchange, job.alone);
+        send_one(exchange, &job);
     }
 }
 
@@ -202,6 +229,6 @@ void api_enqueue(struct exchange *exchange)
     if (body.at[strspn(body.at, " \t\r\n")] == '[') {
         enqueue_many(exchange, body, key, traceparent);
     } else {
-        enqueue_one(exchange, body, key, traceparent);
+        enqueue_one(exchange, body, traceparent);
     }
 }

@@ -22,6 +22,7 @@ struct exchange *exchange_new(struct http *http, const char *uri)
     exchange->http = http;
     exchange->site = sites_several(http) ? NULL : &http->sites[0];
     buf_init(&exchange->body, (size_t)http->options.max_body);
+    buf_init(&exchange->packed, CALL_SIZE_MAX);
     target_read(uri, &exchange->target, &exchange->target_err);
     http->exchanges++;
     return exchange;
@@ -39,6 +40,8 @@ void exchange_free(struct exchange *exchange, bool delivered)
     }
     target_done(&exchange->target);
     buf_done(&exchange->body);
+    buf_done(&exchange->packed);
+    parcel_done(&exchange->parcel);
     free(exchange);
 }
 

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_scan.h"
+#include "client/parcel.h"
 #include "http/database.h"
 #include "http/http_parts.h"
 #include "http/route.h"
@@ -44,6 +45,10 @@ struct exchange {
     bool pinned;                   // its job can go nowhere else: see place.h
     int questions;                 // about payloads, that were asked for it: see payloads.h
     route_fn *then;                // what goes on when the last one is answered
+    struct parcel parcel;          // parts that became objects, until they are written
+    struct buf packed;             // then: what is to be sent afterwards
+    route_fn *shipped, *unshipped; // what goes on then, and where they could not be written
+    bool inline_only;              // that was so: no part of it becomes an object
     bool begun;                    // the head was looked at
     bool suspended;
     bool gone; // the client has left

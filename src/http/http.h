@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "client/depot.h"
 #include "http/auth.h"
 #include "http/tally.h"
 
@@ -79,6 +80,7 @@ struct http_options {
     int64_t max_body; // bytes of a JSON body, and of a line of NDJSON
     int64_t idle_ms;  // how long a connection may be silent, and the head of a request, its body
                       // (but for a stream) and the reply may take each
+    struct depot_options blobs; // where payload parts are that are objects
 };
 
 // What the rest of the daemon tells and is told.

@@ -8,6 +8,7 @@
 #include <microhttpd.h>
 #include <uv.h>
 
+#include "client/depot.h"
 #include "client/shard.h"
 #include "http/database.h"
 #include "http/http.h"
@@ -50,7 +51,10 @@ struct http {
     struct long_poll *long_poll;
     struct sse *sse;
     struct metrics *metrics;
-    bool due; // MHD has something to do
+    struct depot *depot; // of payload parts that are objects: see objects.h
+    bool depot_known;    // it was looked for
+    int trips;           // to it that are under way
+    bool due;            // MHD has something to do
     bool stopping;
     int64_t stop_at_ms;
     int exchanges; // that have not ended

@@ -9,9 +9,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "http/api.h"
 #include "http/exchange.h"
+#include "http/objects.h"
 #include "http/params.h"
 #include "http/payloads.h"
 #include "http/wakeup.h"
@@ -51,8 +54,9 @@ struct waiter {
     bool asking;
     struct line *line; // it stands in; NULL
     struct waiter *next, *prev;
-    struct buf last; // what it was told last
-    char *lease;     // that it was given
+    struct buf last;  // what it was told last
+    struct buf coded; // the same, while objects of its jobs are read
+    char *lease;      // that it was given
 };
 
 struct long_poll {
@@ -225,6 +229,7 @@ static void on_ended(struct exchange *exchange, bool delivered)
     }
     call_done(&waiter->call);
     buf_done(&waiter->last);
+    buf_done(&waiter->coded);
     free(waiter->lease);
     free(waiter);
 }
@@ -333,40 +338,62 @@ static void flaw_was_told(void *arg, PGresult *result, const struct mr_error *er
     (void)err;
 }
 
-// A job that cannot be decoded fails for good; one that cannot be here and now goes back.
-static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw)
+static void call_damaged(struct call *call, const char *lease, int64_t id,
+                         const struct mr_error *flaw)
+{
+    AUTO_BUF entry;
+
+    buf_init(&entry, CALL_SIZE_MAX);
+    buf_printf(&entry,
+               "[{\"id\":%lld,\"outcome\":\"failed\",\"retry\":false,\"damaged\":true,\"error\":",
+               (long long)id);
+    json_add_string(&entry, flaw->message);
+    buf_puts(&entry, "}]");
+    call_init(call, CALL_FINISH);
+    call_text(call, lease);
+    call_text(call, buf_peek(&entry));
+}
+
+static void call_later(struct call *call, const struct waiter *waiter, int64_t id)
+{
+    struct depot *depot = objects_depot(waiter->long_poll->http);
+    char entry[128];
+
+    snprintf(entry, sizeof(entry), "[{\"id\":%lld,\"outcome\":\"snoozed\",\"delay\":\"%lld ms\"}]",
+             (long long)id, (long long)(depot ? depot_pause_ms(depot) : DEPOT_NONE_PAUSE_MS));
+    call_init(call, CALL_FINISH);
+    call_text(call, waiter->lease);
+    call_text(call, entry);
+}
+
+// A job that cannot be decoded fails for good; one whose blob store does not answer waits for a
+// while; one that cannot be here and now goes back.
+static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw, bool object)
 {
     const struct waiter *waiter = arg;
-    bool damaged = flaw->code == MR_EDAMAGED;
     AUTO_CALL call;
 
-    call_init(&call, damaged ? CALL_FAIL : CALL_RELEASE);
-    call_text(&call, waiter->lease);
-    if (damaged) {
+    if (flaw->code == MR_EDAMAGED && object) {
+        call_damaged(&call, waiter->lease, id, flaw);
+    } else if (flaw->code == MR_EDAMAGED) {
+        call_init(&call, CALL_FAIL);
+        call_text(&call, waiter->lease);
         call_number(&call, id);
         call_text(&call, flaw->message);
         call_null(&call);
         call_bool(&call, false);
         call_null(&call);
+    } else if (flaw->code == MR_ECONNECT || flaw->code == MR_ECONFIG) {
+        const struct log_field fields[] = {LOG_TEXT_FIELD("hint", flaw->hint)};
+        log_put(LEVEL_WARNING, "http.unreadable", fields, 1, "a job waits for its payload: %s",
+                flaw->message);
+        call_later(&call, waiter, id);
     } else {
+        call_init(&call, CALL_RELEASE);
+        call_text(&call, waiter->lease);
         call_numbers(&call, &id, 1);
     }
     database_call(waiter->site->db, DATABASE_COMMON, &call, flaw_was_told, NULL, NULL);
-}
-
-// What it was told, the parts of its jobs decoded. *ret_jobs: how many are left of those that are.
-static int take_told(struct waiter *waiter, const PGresult *result, size_t *ret_jobs,
-                     struct mr_error *err)
-{
-    struct json_slice text = {PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0)};
-
-    buf_done(&waiter->last);
-    *ret_jobs = SIZE_MAX;
-    if (waiter->lease && parcel_json_is_coded(text)) {
-        return parcel_json_open_claim(text, on_flaw, waiter, &waiter->last, ret_jobs, err);
-    }
-    buf_add(&waiter->last, text.at, text.len);
-    return buf_status(&waiter->last, err);
 }
 
 static void on_lease(void *arg, struct json_slice key, struct json_slice value)
@@ -407,13 +434,86 @@ static bool is_passed(int code)
     return code == MR_ECONNECT || code == MR_ETIMEOUT || code == MR_EREADONLY;
 }
 
+// `jobs`: how many are left of those that are to be decoded.
+static void go_on(struct waiter *waiter, bool over, size_t jobs)
+{
+    struct mr_error err;
+
+    if (jobs == 0) { // none of them can be run: there may be others
+        free(waiter->lease);
+        waiter->lease = NULL;
+        ask(waiter);
+    } else if (over && waiter->lease && sites_several(waiter->long_poll->http) &&
+               name_shard(waiter, &err)) {
+        fail(waiter, &err);
+    } else if (over) {
+        finish(waiter, true);
+    } else {
+        waiter->empty = true;
+        ask_on(waiter, NULL);
+    }
+}
+
+// Its client has left: on_ended() releases what it was given.
+static void leave(struct waiter *waiter)
+{
+    struct line *line = waiter->line;
+
+    line_leave(waiter);
+    exchange_resume(waiter->exchange);
+    if (line) {
+        line_go_on(line);
+    }
+}
+
+// The objects of its jobs are there, or not.
+static void on_fetched(void *arg, struct parcel *parcel, bool failed)
+{
+    struct waiter *waiter = arg;
+    struct json_slice text = {waiter->coded.data, waiter->coded.len};
+    struct mr_error err;
+    size_t jobs = 0;
+
+    (void)failed; // each job says so
+    waiter->asking = false;
+    if (waiter->exchange->gone) {
+        leave(waiter);
+        return;
+    }
+    buf_done(&waiter->last);
+    int code = parcel_json_open_claim(parcel, text, on_flaw, waiter, &waiter->last, &jobs, &err);
+    buf_done(&waiter->coded);
+    if (code) {
+        fail(waiter, &err);
+    } else {
+        go_on(waiter, true, jobs);
+    }
+}
+
+// What it was told has coded parts in it: some may have to be read from a blob store before.
+static void open_coded(struct waiter *waiter, struct json_slice text)
+{
+    AUTO_PARCEL parcel = {0};
+    struct mr_error err;
+
+    buf_done(&waiter->coded);
+    buf_add(&waiter->coded, text.at, text.len);
+    int code = buf_status(&waiter->coded, &err);
+    if (code || (code = parcel_json_want_claim(&parcel, text, &err))) {
+        fail(waiter, &err);
+    } else if (parcel.object_count > 0) {
+        waiter->asking = true;
+        objects_fetch(waiter->long_poll->http, &parcel, on_fetched, waiter);
+    } else {
+        on_fetched(waiter, &parcel, false);
+    }
+}
+
 static void answered(void *arg, PGresult *result, const struct mr_error *err)
 {
     struct exchange *exchange = arg;
     struct waiter *waiter = exchange->work;
     struct mr_error told_err;
-    size_t jobs;
-    struct line *line = waiter->line;
 
     waiter->asking = false;
     if (err && exchange->gone) { // no other shard is asked for a client that left
@@ -428,26 +528,21 @@ static void answered(void *arg, PGresult *result, const struct mr_error *err)
     if (over && waiter->claims) {
         waiter->lease = strdup(PQgetvalue(result, 0, 1));
     }
-    if (exchange->gone) { // on_ended() releases what it was given
-        line_leave(waiter);
-        exchange_resume(exchange);
-        if (line) {
-            line_go_on(line);
-        }
+    if (exchange->gone) {
+        leave(waiter);
         return;
     }
-    if (take_told(waiter, result, &jobs, &told_err) ||
-        (waiter->lease && sites_several(exchange->http) && name_shard(waiter, &told_err))) {
+    struct json_slice text = {PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0)};
+    if (waiter->lease && parcel_json_is_coded(text)) {
+        open_coded(waiter, text);
+        return;
+    }
+    buf_done(&waiter->last);
+    buf_add(&waiter->last, text.at, text.len);
+    if (buf_status(&waiter->last, &told_err)) {
         fail(waiter, &told_err);
-    } else if (jobs == 0) { // none of them can be run: there may be others
-        free(waiter->lease);
-        waiter->lease = NULL;
-        ask(waiter);
-    } else if (over) {
-        finish(waiter, true);
     } else {
-        waiter->empty = true;
-        ask_on(waiter, NULL);
+        go_on(waiter, over, SIZE_MAX);
     }
 }
 
@@ -643,6 +738,7 @@ static void begin(struct exchange *exchange, bool claims, size_t params_count)
     waiter->claims = claims;
     call_init(&waiter->call, exchange->route->call);
     buf_init(&waiter->last, CALL_SIZE_MAX);
+    buf_init(&waiter->coded, CALL_SIZE_MAX);
     exchange->work = waiter;
     exchange->ended = on_ended;
     if (!api_params(exchange, &params)) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "http/objects.h"
 
 // Questions for one request at most: an array may name more queues than are remembered.
 enum { QUESTIONS_MAX = 16 };
@@ -101,14 +102,20 @@ bool payloads_codes(const struct exchange *exchange, const struct job_line *job,
         policy = find(exchange, queue);
         *ret_unknown = !policy;
     }
-    return (policy && policy->compress_above > 0) || parcel_json_must(job->text);
+    return policy_codes(policy) || parcel_json_must(job->text);
 }
 
-int payloads_add_job(const struct exchange *exchange, const struct job_line *job,
-                     const char *traceparent, struct buf *out, char queue[PAYLOADS_NAME_SIZE],
-                     bool *ret_unknown, struct mr_error *err)
+// Not those of a stream: its next lines would wait for the store.
+static void choose_store(struct exchange *exchange, const struct policy *policy)
 {
-    AUTO_PARCEL parcel = {0};
+    exchange->parcel.offloads = policy && policy->offload_above > 0 && !exchange->inline_only &&
+                                !exchange->data && objects_depot(exchange->http);
+}
+
+int payloads_add_job(struct exchange *exchange, const struct job_line *job, const char *traceparent,
+                     struct buf *out, char queue[PAYLOADS_NAME_SIZE], bool *ret_unknown,
+                     struct mr_error *err)
+{
     AUTO_BUF text;
 
     buf_init(&text, CALL_SIZE_MAX);
@@ -118,33 +125,80 @@ int payloads_add_job(const struct exchange *exchange, const struct job_line *job
     }
     job_line_add(job, traceparent, &text);
     int code = buf_status(&text, err);
-    return code ? code
-                : parcel_json_pack(&parcel, find(exchange, queue),
+    const struct policy *policy = find(exchange, queue);
+    choose_store(exchange, policy);
+    code = code ? code
+                : parcel_json_pack(&exchange->parcel, policy,
                                    (struct json_slice){text.data, text.len}, out, err);
+    if (exchange->parcel.object_count == 0) {
+        parcel_done(&exchange->parcel);
+    }
+    return code;
+}
+
+// ---- objects ----
+
+static void on_shipped(void *arg, struct parcel *parcel, bool failed)
+{
+    struct exchange *exchange = arg;
+
+    (void)parcel;
+    if (failed) {
+        exchange->inline_only = true;
+        buf_done(&exchange->packed);
+    }
+    (failed ? exchange->unshipped : exchange->shipped)(exchange);
+}
+
+bool payloads_ships(struct exchange *exchange, struct buf *packed, route_fn *then, route_fn *again)
+{
+    if (exchange->parcel.object_count == 0) {
+        return false;
+    }
+    buf_done(&exchange->packed);
+    exchange->packed = *packed;
+    buf_init(packed, CALL_SIZE_MAX);
+    exchange->shipped = then;
+    exchange->unshipped = again;
+    objects_ship(exchange->http, &exchange->parcel, on_shipped, exchange);
+    return true;
+}
+
+void payloads_take_packed(struct exchange *exchange)
+{
+    buf_done(&exchange->body);
+    exchange->body = exchange->packed;
+    buf_init(&exchange->packed, CALL_SIZE_MAX);
 }
 
 // ---- bodies under a lease ----
 
-static int code_body(struct exchange *exchange, const struct policy *policy, struct mr_error *err)
-{
-    struct json_slice body = {exchange->body.data, exchange->body.len};
-    AUTO_PARCEL parcel = {0};
-    struct buf coded;
-
-    buf_init(&coded, CALL_SIZE_MAX);
-    int code = parcel_json_pack(&parcel, policy, body, &coded, err);
-    if (code) {
-        buf_done(&coded);
-        return code;
-    }
-    buf_done(&exchange->body);
-    exchange->body = coded;
-    return 0;
-}
-
 static void code_known(struct exchange *exchange)
 {
     payloads_code_body(exchange, exchange->then);
+}
+
+static void code_shipped(struct exchange *exchange)
+{
+    payloads_take_packed(exchange);
+    exchange->then(exchange);
+}
+
+static void code_body(struct exchange *exchange, const struct policy *policy)
+{
+    struct json_slice body = {exchange->body.data, exchange->body.len};
+    struct mr_error err = {0};
+    AUTO_BUF coded;
+
+    buf_init(&coded, CALL_SIZE_MAX);
+    choose_store(exchange, policy);
+    if (parcel_json_pack(&exchange->parcel, policy, body, &coded, &err)) {
+        exchange_fail(exchange, &err);
+    } else if (!payloads_ships(exchange, &coded, code_shipped, code_known)) {
+        exchange->packed = coded;
+        buf_init(&coded, CALL_SIZE_MAX);
+        code_shipped(exchange);
+    }
 }
 
 void payloads_code_body(struct exchange *exchange, route_fn *then)
@@ -153,20 +207,18 @@ void payloads_code_body(struct exchange *exchange, route_fn *then)
     const struct policy *policy = NULL;
     const char *lease = exchange->variables[0];
     char name[POLICY_LEASE_NAME_SIZE];
-    struct mr_error err = {0};
 
+    exchange->then = then;
     if (parcel_json_asks(body)) {
         policy_lease_name(lease, name);
         policy = find(exchange, name);
         if (!policy) {
-            exchange->then = then;
             ask(exchange, name, NULL, lease, code_known);
             return;
         }
     }
-    bool codes = (policy && policy->compress_above > 0) || parcel_json_must(body);
-    if (codes && code_body(exchange, policy, &err)) {
-        exchange_fail(exchange, &err);
+    if (policy_codes(policy) || parcel_json_must(body)) {
+        code_body(exchange, policy);
     } else {
         then(exchange);
     }

@@ -24,9 +24,16 @@ bool payloads_codes(const struct exchange *exchange, const struct job_line *job,
                     char queue[PAYLOADS_NAME_SIZE], bool *ret_unknown);
 
 // Appends a job as job_line_add() does, its parts coded where payloads_codes() says so.
-int payloads_add_job(const struct exchange *exchange, const struct job_line *job,
-                     const char *traceparent, struct buf *out, char queue[PAYLOADS_NAME_SIZE],
-                     bool *ret_unknown, struct mr_error *err);
+int payloads_add_job(struct exchange *exchange, const struct job_line *job, const char *traceparent,
+                     struct buf *out, char queue[PAYLOADS_NAME_SIZE], bool *ret_unknown,
+                     struct mr_error *err);
+
+// Whether parts of the exchange's jobs became objects, which are written now: `packed`, which names
+// them, is taken over, and `then` is called when they are there. Where they cannot be written
+// `again` is called instead, to pack everything anew, and this time nothing becomes an object.
+bool payloads_ships(struct exchange *exchange, struct buf *packed, route_fn *then, route_fn *again);
+// The body is what was packed.
+void payloads_take_packed(struct exchange *exchange);
 
 // Asks what a queue wants, and calls `then`, now or later, whatever the answer.
 void payloads_ask(struct exchange *exchange, const char *queue, route_fn *then);

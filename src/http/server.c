@@ -23,7 +23,9 @@
 #include "http/listen.h"
 #include "http/long_poll.h"
 #include "http/metrics.h"
+#include "http/objects.h"
 #include "http/place.h"
+#include "http/reply.h"
 #include "http/route.h"
 #include "http/sse.h"
 
@@ -134,6 +136,25 @@ static enum MHD_Result begin(struct exchange *exchange, struct MHD_Connection *c
     return MHD_NO;
 }
 
+// MHD sends no reply before the end of a body. Who goes on and on with one that is too large is
+// told at the socket before it is closed, as far as that has room; not with TLS.
+static void tell_too_large(struct exchange *exchange)
+{
+    AUTO_BUF body;
+    AUTO_BUF reply;
+
+    buf_init(&body, 1024);
+    buf_init(&reply, 2048);
+    reply_error_body(&body, reply_code(413), ADMIT_TOO_LARGE, ADMIT_TOO_LARGE_HINT, NULL);
+    buf_printf(&reply,
+               "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\n"
+               "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+               body.len, body.data);
+    if (buf_status(&reply, NULL) == 0 && !exchange->http->tls_key) {
+        (void)!send(exchange->visit->fd, reply.data, reply.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
 static void take_data(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange_replied(exchange)) { // nobody wants it any more, and not for ever
@@ -142,6 +163,9 @@ static void take_data(struct exchange *exchange, const char *data, size_t *size)
         exchange->gone =
             !exchange->data &&
             exchange->discarded > (size_t)exchange->http->options.max_body + ADMIT_DISCARD_MAX;
+        if (exchange->gone) {
+            tell_too_large(exchange);
+        }
         *size = 0;
         if (!exchange->visit->until_ms) {
             exchange->visit->until_ms = clock_ms() + exchange->http->options.idle_ms;
@@ -158,8 +182,7 @@ static void take_data(struct exchange *exchange, const char *data, size_t *size)
     buf_add(&exchange->body, data, *size);
     *size = 0;
     if (exchange->body.status) {
-        exchange_refuse(exchange, 413, "the body is too large",
-                        "Send less at once, or jobs as NDJSON.");
+        exchange_refuse(exchange, 413, ADMIT_TOO_LARGE, ADMIT_TOO_LARGE_HINT);
     }
 }
 
@@ -282,6 +305,7 @@ static void on_all_closed(void *arg)
     sse_free(http->sse);
     metrics_free(http->metrics);
     sites_free(http);
+    depot_free(http->depot);
     free(http);
     if (ended) {
         ended(ended_arg);
@@ -324,6 +348,7 @@ static void check_stopped(struct http *http)
     } else if (http->daemon && clock_ms() >= http->stop_at_ms) {
         // calls that are not answered yet are, with MR_ECONNECT, and their exchanges resumed
         sites_abandon(http);
+        objects_stop(http);
         for (struct visit *visit = http->visits; visit; visit = visit->next) {
             shutdown(visit->fd, SHUT_RDWR);
         }
@@ -392,7 +417,7 @@ static int start_daemon(struct http *http, int fd, struct mr_error *err)
         http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)raise_limit(http->options.max_connections), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)(http->options.idle_ms / 1000), MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+        (unsigned)(http->options.idle_ms / 1000), MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_ARRAY,
         http->tls_key ? tls : &tls[2], MHD_OPTION_END);
     if (!http->daemon) {
         mr_error_set(err, MR_ECONFIG, "the HTTP server cannot be started");

@@ -16,7 +16,9 @@
 #include "http/merge.h"
 #include "http/reply.h"
 
-#define BLOCK_SIZE (16 * 1024)
+// What MHD gives each listener and fills only for HTTP/1.0: chunks are written where the request
+// was.
+#define BLOCK_SIZE 1024
 #define EVENT_MAX  (16 * 1024 * 1024)
 // How long a page waits before it listens again.
 #define FIRST_EVENT "retry: 2000\n\n"

@@ -70,9 +70,11 @@ class Fleet:
             self.kills += 1
 
     def trouble(self, seconds, path=None):
-        """Kills one after the other; where path is the log, every second one is somebody with a job in hand."""
+        """Kills one after the other; where path is the log, every second one is somebody with a job in hand, and it goes on
+        until it has met one: on a busy machine claimers may be killed before they have begun."""
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        last = until + 10 * seconds
+        while time.monotonic() < until or (path and time.monotonic() < last and not read(path)[1]):
             time.sleep(random.uniform(0, 2 * KILL_EVERY))
             holders = [p for p in self.pids if str(p) in read(path)[2]] if path and self.kills % 2 else []
             self.kill([random.choice(holders or self.pids)])

@@ -114,7 +114,7 @@ mr_worker_options d = MR_WORKER_OPTIONS_INIT; mr_worker_counts e = MR_WORKER_COU
     cc -o "$BATS_TEST_TMPDIR/shared" "$MR_ROOT/examples/c/worker.c" $(pkg-config $flags --cflags --libs millrace)
     # shellcheck disable=SC2046,SC2086
     cc -o "$BATS_TEST_TMPDIR/static" "$MR_ROOT/examples/c/worker.c" $(pkg-config $flags --cflags millrace) \
-        "$(find "$root" -name libmillrace.a)" $(pkg-config --libs libpq hiredis libzstd) -pthread
+        "$(find "$root" -name libmillrace.a)" $(pkg-config --libs libpq hiredis libzstd libcurl) -pthread
     fresh_db
     for program in shared static; do
         sql "select millrace.enqueue('send_invoice', '{\"n\": 1}', queue => '$program')" >/dev/null

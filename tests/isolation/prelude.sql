@@ -406,3 +406,25 @@ $$;
 create function move_ends(p_at numeric, p_batch bigint) returns bigint language sql as $$
   select millrace.move_done_at(at(p_at), m.move_id, p_batch, null) from millrace.move m
 $$;
+
+-- A job with a state that a client has written to a blob store.
+create function object_put(p_at numeric, p_queue text) returns boolean language sql as $$
+  select millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, null, null, null, null, null, null, null, null,
+                             '\x894d52500d0a1a0a6f0000000000000bb8'::bytea
+                             || convert_to(format('{"key":"%s/20300101/new-1","size":3000,"sha256":"%s"}', (select h.blob_home from millrace.home h), repeat('0', 64)), 'UTF8'),
+                             null, null) > 0
+$$;
+
+-- The job of a worker's newest lease is put back as it is.
+create function object_keep(p_who text, p_at numeric) returns boolean language sql as $$
+  select millrace.requeue_at(at(p_at), n.lease, first_of('q'), '{}', null, null, '{}') > 0
+    from (select n.lease from note n where n.who = p_who order by n.ctid desc limit 1) n
+$$;
+
+create function object_replay(p_at numeric, p_queue text) returns bigint language sql as $$
+  select millrace.completed_replay(at(p_at), q, at(0), at(100), null) from millrace.queue q where q.queue_name = p_queue
+$$;
+
+create function object_now(out named bigint, out doomed bigint) language sql as $$
+  select (select count(*) from millrace.blob_object), (select count(*) from millrace.blob_doomed)
+$$;

@@ -83,6 +83,15 @@ ran_are()
     [ -f ran ] && [ "$(wc -l <ran)" -ge "$1" ]
 }
 
+# All of $1 jobs ran, and at most $2 of them again: what was in flight when Redis lost it. Prints how many.
+ran_again()
+{
+    local again
+    again=$(($(wc -l <ran) - $1))
+    show "$1 jobs, $(($1 - $(ran))) lost, $again ran again, of at most $2 in flight"
+    [ "$(ran)" -eq "$1" ] && [ "$again" -le "$2" ]
+}
+
 depth_is()
 {
     [ "$(sql "select millrace.depth('hog')")" -eq "$1" ]

@@ -343,7 +343,8 @@ select ok((select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d where d.adre
 select is(array(select pg_get_expr(d.adbin, d.adrelid) ~ '^\(?pg_sequence_last_value\(''millrace\.seg_seq''' from pg_attrdef d
                   join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
                  where d.adrelid = 'millrace.job'::regclass and a.attname in ('seg', 'slot')), array[true, true], 'seg and slot come from the sequence, not from a snapshot');
-select is(array(select t.tgname::text from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'millrace'::regnamespace), '{}', 'there are no triggers');
+select is(array(select concat_ws(' ', c.relname, t.tgname) from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'millrace'::regnamespace order by 1),
+          '{lane queue_changes,queue queue_changes}', 'there are no triggers but those that say that a queue was changed');
 select is(array(select c.conname::text from pg_constraint c where c.connamespace = 'millrace'::regnamespace and c.contype = 'f'), '{}', 'nor foreign keys');
 select is(array(select f.name
                   from t.public_function p

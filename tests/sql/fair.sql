@@ -254,4 +254,11 @@ select is((select max(r.made_at) from millrace.fair_round r join millrace.queue 
 select is(t.who(t.at('1 hour 103 s'), 'one', 5), 'u1 u1', 'and turns go on there');
 select is((select array[sum(s.available), millrace.depth('one')] from millrace.tenant_stats('one') s), array[38, 38]::numeric[], 'counts agree');
 
+-- ---- the end of the room ----
+select setval('millrace.tenant_seq', 524287), setval('millrace.queue_seq', 65535)
+\gset
+select t.refused($$ select t.put_for(t.at('1 hour 104 s'), 'one', 'more') $$, '54000', 'there is no room for tenant ''more''');
+select t.refused($$ select millrace.enqueue_many('k', '{1}', queue => 'more') $$, '54000', 'there is no room for queue ''more''');
+select is(t.put_for(t.at('1 hour 104 s'), 'one', 'u1'), 1::bigint, 'known ones go on');
+
 select * from finish();

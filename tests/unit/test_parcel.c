@@ -304,19 +304,22 @@ struct flaws {
     int count;
     int64_t id;
     int code;
+    bool object;
 };
 
-static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw)
+static void on_flaw(void *arg, int64_t id, const struct mr_error *flaw, bool object)
 {
     struct flaws *flaws = arg;
 
     flaws->count++;
+    flaws->object = object;
     flaws->id = id;
     flaws->code = flaw->code;
 }
 
 static void claims_are_opened(void **state)
 {
+    AUTO_PARCEL parcel = {0};
     AUTO_BUF text;
     AUTO_BUF out;
     struct flaws flaws = {0};
@@ -331,14 +334,84 @@ static void claims_are_opened(void **state)
                     "{\"id\": 9, \"args\": {\"$coded\": \"iU1SUA0KGgpwAAAAAAAAAAJ7fQ==\"}}"
                     "], \"lease\": \"1.2\"}");
     assert_true(parcel_json_is_coded(slice_of(&text)));
-    assert_int_equal(parcel_json_open_claim(slice_of(&text), on_flaw, &flaws, &out, &jobs, NULL),
-                     0);
+    assert_int_equal(
+        parcel_json_open_claim(&parcel, slice_of(&text), on_flaw, &flaws, &out, &jobs, NULL), 0);
     assert_string_equal(out.data, "{\"jobs\": [{\"id\": 7, \"args\": {}, \"state\": \"YWJj\"}, "
                                   "{\"id\": 9, \"args\": {}}], \"lease\": \"1.2\"}");
     assert_int_equal(jobs, 2);
     assert_int_equal(flaws.count, 1);
     assert_int_equal(flaws.id, 8);
     assert_int_equal(flaws.code, MR_EDAMAGED);
+    assert_false(flaws.object);
+}
+
+// A part above the size becomes a reference, with what the store is to have beside it; without a
+// store, or once that has failed, it does not.
+static void large_parts_are_references(void **state)
+{
+    const struct policy policy = {.offload_above = 512, .home = "0123456789abcdef"};
+    AUTO_PARCEL parcel = {.offloads = true};
+    char bytes[2000];
+    const void *data = bytes;
+    size_t size = sizeof(bytes);
+    struct part part;
+    struct part_object object;
+
+    (void)state;
+    memset(bytes, 'x', sizeof(bytes));
+    assert_int_equal(parcel_pack_bytes(&parcel, &policy, &data, &size, NULL), 0);
+    assert_true(parcel_is_object(data, size));
+    assert_true(size < 512);
+    assert_int_equal(part_read(data, size, &part, NULL), 0);
+    assert_int_equal(part.size, sizeof(bytes));
+    assert_int_equal(part_read_object(&part, &object, NULL), 0);
+    assert_int_equal(parcel.object_count, 1);
+    assert_string_equal(parcel.objects[0].key, object.key);
+    assert_int_equal(strncmp(object.key, "0123456789abcdef/", 17), 0);
+    assert_int_equal(parcel.objects[0].size, sizeof(bytes));
+    assert_ptr_equal(parcel.objects[0].data, bytes);
+    data = bytes;
+    size = 512;
+    assert_int_equal(parcel_pack_bytes(&parcel, &policy, &data, &size, NULL), 0);
+    assert_ptr_equal(data, bytes);
+    parcel_pack_again(&parcel);
+    parcel.offloads = true;
+    size = sizeof(bytes);
+    assert_int_equal(parcel_pack_bytes(&parcel, &policy, &data, &size, NULL), 0);
+    assert_ptr_equal(data, bytes);
+    assert_int_equal(parcel.object_count, 0);
+}
+
+// What was not read cannot be opened, and says what is missing.
+static void objects_need_a_store(void **state)
+{
+    const struct policy policy = {.offload_above = 512, .home = "0123456789abcdef"};
+    AUTO_PARCEL out = {.offloads = true};
+    AUTO_PARCEL in = {0};
+    char bytes[600] = "";
+    struct mr_error err = {0};
+    mr_claimed_job job = {.args = "{}", .state = bytes, .state_size = sizeof(bytes)};
+
+    (void)state;
+    assert_int_equal(parcel_pack_bytes(&out, &policy, &job.state, &job.state_size, NULL), 0);
+    assert_true(parcel_has_object(&job));
+    assert_int_equal(parcel_want_job(&in, &job, NULL), 0);
+    assert_int_equal(in.object_count, 1);
+    parcel_fetch(&in, NULL);
+    assert_int_equal(parcel_open_job(&in, &job, &err), MR_ECONFIG);
+    assert_non_null(strstr(err.message, "none is configured"));
+    assert_non_null(strstr(err.hint, "MILLRACE_BLOBS"));
+    in.objects[0].result = BLOB_MISSING;
+    snprintf(in.objects[0].text, sizeof(in.objects[0].text), "not there");
+    assert_int_equal(parcel_open_job(&in, &job, &err), MR_EDAMAGED);
+    assert_non_null(strstr(err.message, "missing: not there"));
+    in.objects[0].result = BLOB_OK;
+    in.objects[0].body = calloc(1, sizeof(bytes));
+    in.objects[0].size = sizeof(bytes) - 1;
+    assert_int_equal(parcel_open_job(&in, &job, &err), MR_EDAMAGED);
+    in.objects[0].size = sizeof(bytes);
+    assert_int_equal(parcel_open_job(&in, &job, &err), 0);
+    assert_int_equal(job.state_size, sizeof(bytes));
 }
 
 // A story as the server tells it: the part is what payload_face() made of it.
@@ -418,6 +491,8 @@ int main(void)
         cmocka_unit_test(texts_that_are_coded),
         cmocka_unit_test(lookalikes_in_texts),
         cmocka_unit_test(claims_are_opened),
+        cmocka_unit_test(large_parts_are_references),
+        cmocka_unit_test(objects_need_a_store),
         cmocka_unit_test(stories_are_shown),
         cmocka_unit_test(stories_of_damaged_parts),
     };

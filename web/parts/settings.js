@@ -21,6 +21,7 @@ const says = {
     route: "the queue that takes jobs of some tenants", route_share: "percent of the tenants whose jobs go to route",
     route_tenants: "tenants whose jobs go to route, as a,b,c", transport: "direct, or redis by way of a relay",
     compress: "compress payload parts of more bytes than this",
+    offload: "payload parts of more bytes than this go to the blob store",
     offload_delay: "payloads of jobs delayed for longer wait in the blob store", offload_dead: "payloads of dead letters are moved to the blob store",
 };
 

@@ -93,8 +93,20 @@ def case_smuggling():
             expect(name, status, 400, 413, 0)
             # nothing that follows on the connection is read as a request
             expect(name + ": closed", closed(s), True)
+    for name, headers in [
+        ("a space before the colon", "Content-Length : 2\r\n"),
+        ("a tab before the colon", "Transfer-Encoding\t: chunked\r\n"),
+        ("a folded encoding", "Transfer-Encoding:\r\n chunked\r\n"),
+        ("a folded length", "Content-Length:\r\n\t2\r\n"),
+        ("a folded header", "X: a\r\n b c\r\n"),
+        ("no name of a header", "(a): b\r\n"),
+    ]:
+        with connect() as s:
+            s.sendall(post(f"Content-Length: {len(job)}\r\n{headers}", job + tail).encode())
+            status, _, body = answer(s)
+            expect(name, (status, json.loads(body)["error"]["code"]), (400, "bad_request"))
+            expect(name + ": closed", closed(s), True)
     for name, text in [
-        ("a space before the colon", post("Content-Length : 2\r\n", "{}" + tail)),
         ("a bare line feed", f"GET /healthz HTTP/1.1\n{HOST}\n"),
         ("a zero byte in the head", f"GET /healthz\0 HTTP/1.1\r\n{HOST}\r\n"),
         ("a folded header", f"GET /api/v1/jobs/1 HTTP/1.1\r\n{HOST}X: a\r\n b\r\n\r\n"),
@@ -109,7 +121,8 @@ def case_hosts():
                          ("localhost.evil.example", 403), ("", 403), ("127.0.0.1@evil", 403), ("known.example", 200), ("KNOWN.example:1", 200)]:
         status, _, body = ask(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n")
         expect("Host: " + host, status, wanted)
-    expect("no host", ask("GET /healthz HTTP/1.1\r\n\r\n")[0], 400)
+    status, _, body = ask("GET /healthz HTTP/1.1\r\n\r\n")
+    expect("no host", (status, json.loads(body)["error"]["code"]), (400, "bad_request"))
     expect("two hosts", ask(f"GET /healthz HTTP/1.1\r\n{HOST}{HOST}\r\n")[0], 400)
     for origin, wanted in [("http://127.0.0.1", 200), ("https://127.0.0.1", 200), ("http://evil.example", 403), ("null", 403),
                            ("http://127.0.0.1.evil.example", 403), ("file://", 403), ("http://127.0.0.1:1", 403)]:
@@ -285,7 +298,7 @@ def case_huge():
     if sent > 64 << 20:
         sys.exit(f"{sent} bytes of a body that was refused were read")
     sent, status = push(post("Transfer-Encoding: chunked\r\n").encode() + b"40000000\r\n", mega, 1024)
-    expect("a chunked body of 1 GB", status, 413, 0)
+    expect("a chunked body of 1 GB", status, 413)
     if sent > 128 << 20:
         sys.exit(f"{sent} bytes of a chunked body were read")
     line = post("Content-Length: 104857600\r\n").replace("application/json", "application/x-ndjson").encode()
@@ -356,8 +369,9 @@ def case_events():
     # one each, and some that the daemon may have opened meanwhile
     if descriptors(pid) - descriptors_before > 220:
         sys.exit(f"{descriptors(pid) - descriptors_before} descriptors for 200 that listen")
+    # what a connection has, and a little for listening
     grown = memory(pid) - before
-    if grown > 200 * 65536:
+    if grown > 200 * 30 * 1024:
         sys.exit(f"{grown // 200} bytes for each that listens")
 
 

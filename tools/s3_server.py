@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 #
-# OpenStack Swift with its S3 interface, the whole of it in one process: s3_server.py DIR [CLOCK]. Objects are files under DIR, so
+# OpenStack Swift with its S3 interface, the whole of it in one process: s3_server.py DIR [CLOCK], which tools/s3server runs. Objects are files under DIR, so
 # that they outlive the process. Its port of 127.0.0.1 is in DIR/port, a later start takes the same one; DIR/ready is there when it answers.
 #
 #   DIR/users     lines `ACCOUNT USER SECRET [GROUP]`: the access key is ACCOUNT:USER, the group `.admin` may do everything

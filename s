@@ -1,3 +1,0 @@
-enqueue_many default k {} {} {}
-drain default 100
-depth default
