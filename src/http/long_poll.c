@@ -498,8 +498,7 @@ static void open_coded(struct waiter *waiter, struct json_slice text)
 
     buf_done(&waiter->coded);
     buf_add(&waiter->coded, text.at, text.len);
-    int code = buf_status(&waiter->coded, &err);
-    if (code || (code = parcel_json_want_claim(&parcel, text, &err))) {
+    if (buf_status(&waiter->coded, &err) || parcel_json_want_claim(&parcel, text, &err)) {
         fail(waiter, &err);
     } else if (parcel.object_count > 0) {
         waiter->asking = true;
