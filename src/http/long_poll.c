@@ -471,7 +471,7 @@ static void on_fetched(void *arg, struct parcel *parcel, bool failed)
 {
     struct waiter *waiter = arg;
     struct json_slice text = {waiter->coded.data, waiter->coded.len};
-    struct mr_error err;
+    struct mr_error err = {0};
     size_t jobs = 0;
 
     (void)failed; // each job says so
