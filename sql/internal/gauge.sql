@@ -74,23 +74,24 @@ $$;
 -- Counts a queue and sets its gauge. The time is set first: the others go on with what is known instead of counting, too. What they let
 -- in meanwhile is added, because the count may have missed it. One at a time: of two counts the older could be the last to set the gauge.
 -- The lock ends with the count, as that of the ledger, which is therefore counted on before: what is written in between is undone.
+-- How many were let in is read first and the lanes after it: jobs of a lane that is made in between would be taken for counted.
 create or replace function millrace.gauge_count(p_now timestamptz, p_queue millrace.queue, p_own bigint)
 returns void
 language plpgsql
 as $$
 declare
-  v_lanes int[] := millrace.lanes_of(p_queue, 0);
-  v_in    bigint;
+  v_in bigint;
 begin
   perform setval(('millrace.depth_at_' || p_queue.queue_id)::regclass,
                  millrace.epoch_ms(case when current_setting('transaction_isolation') = 'read committed' then p_now else now() end));
   perform millrace.lane_count(p_now, l, '1 second')
-     from unnest(v_lanes) l;
+     from unnest(millrace.lanes_of(p_queue, 0)) l;
   begin
     if pg_try_advisory_xact_lock(1297219604, p_queue.queue_id) then
       v_in := millrace.hint(('millrace.depth_in_' || p_queue.queue_id)::regclass);
       perform setval(('millrace.depth_base_' || p_queue.queue_id)::regclass,
-                     p_own - v_in + (select coalesce(sum(millrace.lane_depth(p_now, l)), 0)::bigint from unnest(v_lanes) l)
+                     p_own - v_in
+                     + (select coalesce(sum(millrace.lane_depth(p_now, l)), 0)::bigint from unnest(millrace.lanes_of(p_queue, 0)) l)
                      + millrace.queue_aside_about(p_queue));
     end if;
     raise exception using errcode = 'MRLET';      -- to let go of the lock
