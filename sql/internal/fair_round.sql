@@ -69,7 +69,7 @@ end $$;
 -- Looks which members of a fair queue have jobs, if the last look is p_every milliseconds old and was short in comparison. Appends a round if
 -- they are others than in the newest one, or that is in the leaf of another hour. True: it has looked. The lock ends with the look, not with the transaction
 -- (see lane_count); the number is taken under it. p_every = 0: the caller has nothing else to do. A look of somebody else is waited for, and made again (its round
--- is not to be seen before it commits); and where tenants are few, it does not count how long ago the last one was.
+-- is not to be seen before it commits); and where tenants are few, or the hour has no round yet, it does not count how long ago the last one was.
 create or replace function millrace.fair_pass(p_now timestamptz, p_queue_id int, p_every int)
 returns boolean
 language plpgsql
@@ -83,7 +83,8 @@ declare
   v_no    bigint;
   v_done  boolean := false;
 begin
-  if millrace.epoch_ms(p_now) - millrace.hint(v_at) between -10000 and p_every - 1 and (p_every > 0 or millrace.fair_many(p_queue_id)) then
+  if millrace.epoch_ms(p_now) - millrace.hint(v_at) between -10000 and p_every - 1
+     and (p_every > 0 or (millrace.fair_many(p_queue_id) and millrace.fair_begun(millrace.fair_slot(p_now), p_queue_id))) then
     return false;
   end if;
   begin
@@ -128,6 +129,15 @@ language sql
 stable
 as $$
   select exists (select from millrace.queue q where q.parent_id = p_queue_id offset 64)
+$$;
+
+-- Whether a fair queue has a round in the leaf of this hour.
+create or replace function millrace.fair_begun(p_slot int, p_queue_id int)
+returns boolean
+language sql
+stable
+as $$
+  select exists (select from millrace.fair_round r where r.slot = p_slot and r.queue_id = p_queue_id)
 $$;
 
 -- The place of a turn in a round, from 0 on; null where nobody is in it. A turn before its first, after a sequence was lost, has one, too.

@@ -254,7 +254,19 @@ select is((select max(r.made_at) from millrace.fair_round r join millrace.queue 
 select is(t.who(t.at('1 hour 103 s'), 'one', 5), 'u1 u1', 'and turns go on there');
 select is((select array[sum(s.available), millrace.depth('one')] from millrace.tenant_stats('one') s), array[38, 38]::numeric[], 'counts agree');
 
--- ---- the end of the room ----
+-- ---- ---- the turn of the hour, with many tenants and a look at them a moment ago ----
+select millrace.set_queue('hour', '{"fair": true}')
+\gset
+select date_trunc('hour', t.at('2 hours')) as hour \gset
+select sum(t.put_for(:'hour'::timestamptz - interval '3 s', 'hour', 't' || i, 2)) from generate_series(1, 66) i
+\gset
+select isnt(t.who(:'hour'::timestamptz - interval '2 s', 'hour'), '-', 'one has its turn before the hour is over');
+-- As after a look that took long.
+select setval(('millrace.fair_at_' || t.qid('hour'))::regclass, millrace.epoch_ms(:'hour'::timestamptz + interval '7 s'))
+\gset
+select isnt(t.who(:'hour'::timestamptz + interval '1 s', 'hour'), '-', 'and one after it, whose round is not in the leaf of this hour yet');
+
+-- the end of the room ----
 select setval('millrace.tenant_seq', 524287), setval('millrace.queue_seq', 65535)
 \gset
 select t.refused($$ select t.put_for(t.at('1 hour 104 s'), 'one', 'more') $$, '54000', 'there is no room for tenant ''more''');
