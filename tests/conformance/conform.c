@@ -205,9 +205,14 @@ void pause_ms(int ms)
 
 // ---- running ----
 
+// Parts of 64 MiB are sent, which takes a sanitized build on a busy machine more than the usual
+// half minute.
 mr_conn *conform_conn(void)
 {
-    if (!conns[chosen] && mr_conn_open(NULL, &conns[chosen], &conform_err)) {
+    mr_conn_options options = MR_CONN_OPTIONS_INIT;
+
+    options.timeout_ms = 120000;
+    if (!conns[chosen] && mr_conn_open(&options, &conns[chosen], &conform_err)) {
         fflush(stdout);
         fprintf(stderr, "%s\n%s\n", conform_err.message, conform_err.hint);
         exit(1);
