@@ -6,6 +6,9 @@
 -- been set aside; null: when one has ended.
 -- For a small job these columns are a good part of what is printed and copied.
 -- Errors: as claim.
+do $do$
+begin
+  execute format($sql$
 create or replace function millrace.claim_batch(
   queue text = 'default',
   worker text = null,
@@ -26,6 +29,7 @@ declare
   v_now   timestamptz := clock_timestamp();
   v_taken millrace.taken := millrace.claim_take(v_now, queue, worker, max_jobs, lease_for, with_state is not false);
   v_row   millrace.claimed_job;
+  v_seg   int;
 begin
   if v_taken.lease is null and v_taken.limited is null then
     return;
@@ -36,20 +40,24 @@ begin
   v_row.created_at := v_now;
   v_row.lease_until := v_taken.until;
   return next v_row;
-  -- As claim_at reads them; here and not there because each level of functions copies every row.
+  -- As claim_read reads them; here and not there because each level of functions copies every row.
   for i in 1 .. coalesce(cardinality(v_taken.seg), 0) loop
-    return query
-      select null::text, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
-             case when with_state is not false then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, null::int, j.job_source,
-             j.created_at, null::timestamptz, j.run_limit
-        from millrace.range_jobs(v_taken.seg[i] % 16, v_taken.lane, v_taken.from_xid[i], v_taken.from_pos[i], v_taken.to_xid[i],
-                                 v_taken.hi, v_taken.rows[i]) j;
+    v_seg := v_taken.seg[i];
+    %s
   end loop;
   if v_taken.jobs is not null then
     foreach v_row in array v_taken.jobs loop
       return next v_row;
     end loop;
   end if;
-end $$;
+end $$
+  $sql$, millrace.by_leaf('v_seg', $one$
+    return query
+      select null::text, j.job_id, j.attempt::int, j.attempts_limit::int, j.job_kind, j.payload_args, j.payload_meta,
+             case when with_state is not false then j.payload_state end, j.payload_blob, j.job_tenant, j.job_ref, null::int, j.job_source,
+             j.created_at, null::timestamptz, j.run_limit
+        from millrace.range_jobs_%s(v_taken.lane, v_taken.from_xid[i], v_taken.from_pos[i], v_taken.to_xid[i],
+                                   v_taken.hi, v_taken.rows[i]) j;$one$));
+end $do$;
 comment on function millrace.claim_batch(text, text, int, interval, boolean) is
   'takes jobs under a lease, which comes once, in the first row';

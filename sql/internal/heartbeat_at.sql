@@ -1,26 +1,39 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- heartbeat with the time as an argument.
+do $do$
+declare
+  c_update constant text := $one$
+  update millrace.claim_%s k
+     set leased_till = p_now + coalesce(p_extend, k.lease_time, (select q.lease_time
+                                                                   from millrace.queue q
+                                                                  where q.queue_id = k.lane >> 12))
+   where k.lane = v_claim.lane
+     and k.no = v_claim.no
+  returning k.leased_till
+    into v_until;$one$;
+begin
+  execute format($sql$
 create or replace function millrace.heartbeat_at(p_now timestamptz, p_lease text, p_extend interval)
 returns millrace.lease_state
 language plpgsql
 as $$
 declare
   v_claim millrace.claim;
+  v_slot  int;      -- -1: parked
   v_until timestamptz;
 begin
   perform millrace.check_interval('extend', p_extend);
   v_claim := millrace.lease_take(p_lease);
-  update millrace.claim k
-     set leased_till = p_now + coalesce(p_extend, k.lease_time, (select q.lease_time
-                                                                   from millrace.queue q
-                                                                  where q.queue_id = k.lane >> 12))
-   where k.slot = v_claim.slot
-     and k.lane = v_claim.lane
-     and k.no = v_claim.no
-  returning k.leased_till
-    into v_until;
+  v_slot := v_claim.slot;
+  if v_slot < 0 then
+    %s
+  else
+    %s
+  end if;
   return row(v_until, millrace.cancelled_of(v_claim))::millrace.lease_state;
-end $$;
+end $$
+  $sql$, format(c_update, 'parked'), millrace.by_leaf('v_slot', c_update));
+end $do$;
 
 -- The ids of the open jobs of a claim that were cancelled.
 create or replace function millrace.cancelled_of(p_claim millrace.claim)

@@ -2,12 +2,17 @@
 -- The failed jobs of a finish that come back later, all with one statement: what job_fail does with one, without a function
 -- and an insert for each of them. Returns their ids. Those that die, are missing from the log, or were cancelled (p_stopped) are
 -- left to finish_at.
-create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_slots int2[], p_outcomes jsonb, p_ordinals int[],
-                                              p_stopped bigint[])
+-- jobs_fail_0 to jobs_fail_15 for claims whose jobs lie in one leaf, see by_leaf; jobs_fail_all for the others.
+do $do$
+begin
+  for slot in -1..15 loop
+    execute format($sql$
+create or replace function millrace.jobs_fail_%1$s(p_now timestamptz, p_claim millrace.claim, p_outcomes jsonb, p_ordinals int[], p_stopped bigint[])
 returns bigint[]
 language plpgsql
 as $$
 declare
+  v_slots     int2[] := millrace.held_slots(p_claim);
   v_positions bigint[] := p_claim.positions;      -- unfolded once, not for each job
   v_held      bigint[] := coalesce(p_claim.job_ids, v_positions);
   v_ids       bigint[];
@@ -29,9 +34,8 @@ begin
              cross join lateral (select v_held[p_ordinals[e.ord]] as id, v_positions[p_ordinals[e.ord]] as pos
                                  offset 0) w
              cross join lateral (select j.*
-                                   from millrace.job_rows(w.id) j
-                                  where j.slot = any (p_slots)
-                                    and j.pos = w.pos
+                                   from millrace.job_rows%2$s(w.id) j
+                                  where %3$sj.pos = w.pos
                                   limit 1) j      -- the limit as in finish_at
              where e.job ->> 'outcome' = 'failed'
                and coalesce((e.job ->> 'retry')::boolean, true)
@@ -42,4 +46,22 @@ begin
     into v_ids, v_kept
     from put p;
   return v_ids;
-end $$;
+end $$
+    $sql$, case when slot < 0 then 'all' else slot::text end, case when slot < 0 then '' else '_' || slot end,
+           case when slot < 0 then 'j.slot = any (v_slots) and ' else '' end);
+  end loop;
+  execute format($sql$
+create or replace function millrace.jobs_fail(p_now timestamptz, p_claim millrace.claim, p_outcomes jsonb, p_ordinals int[], p_stopped bigint[])
+returns bigint[]
+language plpgsql
+as $$
+declare
+  v_seg int := millrace.held_leaf(p_claim);
+begin
+  if v_seg is null then
+    return millrace.jobs_fail_all(p_now, p_claim, p_outcomes, p_ordinals, p_stopped);
+  end if;
+  %s
+end $$
+  $sql$, millrace.by_leaf('v_seg', 'return millrace.jobs_fail_%s(p_now, p_claim, p_outcomes, p_ordinals, p_stopped);'));
+end $do$;

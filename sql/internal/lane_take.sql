@@ -13,6 +13,10 @@
 --   4. One leaf is read at a time, whatever the backlog.
 -- In every claim a statement costs ten microseconds or more, PERFORM included, and an expression one (each is set up anew in each
 -- transaction); a step in a loop over jobs costs a third of one for each job. Hence few of the first and none of the last.
+-- Every statement of the usual way names its leaf: one on the whole ring would lock all of them, and wait while upkeep truncates one (see by_leaf).
+do $do$
+begin
+  execute format($sql$
 create or replace function millrace.lane_take(p_now timestamptz, p_lane int, p_max int, p_mode "char", p_holder text,
                                               p_lease interval, p_own_lease boolean, p_state boolean)
 returns millrace.taken
@@ -67,23 +71,7 @@ declare
   v_plain   boolean;                         -- nothing in a range but jobs to be read later
 begin
   -- With the cursor comes what a claim needs once: as a column of this statement it costs less than as one of its own.
-  select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null,
-         v_open, v_open, clock_timestamp(), gen_random_uuid(), p_now + p_lease,
-         coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0
-    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart, v_cur_seg, v_top, v_begun, v_token, v_until, v_marked
-    from (select k.no, k.win_no, k.total, k.win_lo, k.win_hi, k.last_seg, k.last_xid, k.last_pos
-            from millrace.claim k
-           where k.slot = v_open % 16
-             and k.lane = p_lane
-           order by k.no desc
-           limit 1) k
-    left join lateral (select w.win_lo, w.win_hi
-                         from millrace.claim w
-                        where w.slot = v_open % 16
-                          and w.lane = p_lane
-                          and w.no = k.win_no
-                          and k.win_hi is null
-                        limit 1) w on true;
+  %1$s
   if v_cur_no is null then
     select c.no, c.seg, c.win_no, c.total, c.lo, c.hi, c.last_seg, c.last_xid, c.last_pos, false, v_open, clock_timestamp(), gen_random_uuid(),
            p_now + p_lease, coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0
@@ -99,7 +87,7 @@ begin
     end if;
   end if;
   if p_mode = 'r' then
-    v_lease := concat(v_open % 16, '.', p_lane, '.', v_cur_no + 1, '.', v_token);
+    v_lease := concat(v_open %% 16, '.', p_lane, '.', v_cur_no + 1, '.', v_token);
   else
     v_token := null;
     v_until := null;
@@ -127,28 +115,9 @@ begin
                       end;
         loop
           if v_few then
-            select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
-                   millrace.newest_xid(j.xid) as xid, sum(p_now - coalesce(j.ready_at, j.created_at)) as wait,
-                   max(coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
-                       + coalesce(pg_column_size(j.job_ref), 0)) >= c_large
-                   or max(num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name,
-                                       j.batch_id)) > 0 as odd,
-                   bool_or(j.job_tenant is not null) as tenanted,
-                   array_agg(case
-                               when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
-                                    + coalesce(pg_column_size(j.job_ref), 0) < c_large
-                                    and num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.trail) = 0
-                               then row(v_lease, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, null, null, null,
-                                        j.job_tenant, j.job_ref, p_lane >> 5 & 127, j.job_source, j.created_at, v_until, j.run_limit)::millrace.claimed_job
-                             end) as jobs
-              into v_found
-              from millrace.range_jobs(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
+            %2$s
           else
-            select count(*)::int as n, count(*) = p_max - v_taken as more, false as cut, array_agg(j.pos) as positions, array_agg(j.job_id) as ids,
-                   millrace.newest_xid(j.xid) as xid, sum(p_now - j.since) as wait, bool_or(j.odd) is true as odd,
-                   bool_or(j.tenanted) as tenanted
-              into v_found
-              from millrace.range_look(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken) j;
+            %3$s
           end if;
           exit when v_found.n = 0;
           v_plain := not (v_found.odd or v_found.tenanted or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
@@ -157,10 +126,9 @@ begin
             v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
             v_rated := v_found.tenanted and (select q.tenant_rate is not null from millrace.queue q where q.queue_id = p_lane >> 12);
             if (v_found.odd or v_hit or v_rated) and p_mode = 'r'
-               and (v_few or v_hit or v_rated or millrace.range_odd(v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
+               and (v_few or v_hit or v_rated or millrace.range_odd(v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
               exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
-              v_found := millrace.take_odd(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_n,
-                                           v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);      -- it reads on behind those that were looked at
+              %4$s      -- it reads on behind those that were looked at
               exit windows when v_found.n = 0;
               v_bytes := v_bytes + v_found.bytes;
               v_jobs := v_jobs || v_found.jobs;
@@ -176,7 +144,7 @@ begin
             else
               exit windows when cardinality(v_jobs) > 0;
               if p_mode = 'p' and v_found.odd then
-                perform millrace.range_ended(p_now, v_seg % 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
+                perform millrace.range_ended(p_now, v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
               end if;
               v_jobs := null;
               v_plain := true;
@@ -237,7 +205,7 @@ begin
   insert into millrace.claim (slot, seg, lane, no, win_no, last_xid, last_pos, last_seg, min_seg, n, total, token, claimed_at,
                               wait_us, holder, lease_time, win_lo, win_hi, positions, job_ids, leased_till, status, open_n,
                               finished_at, outcome, hooks, win_min, win_max)
-  values (v_open % 16, v_open, p_lane, v_cur_no + 1, case when v_fresh then v_cur_no + 1 else v_win_no end, v_xid, v_pos, v_seg,
+  values (v_open %% 16, v_open, p_lane, v_cur_no + 1, case when v_fresh then v_cur_no + 1 else v_win_no end, v_xid, v_pos, v_seg,
           coalesce(v_min_seg, v_seg), v_n, v_total + v_n, v_token, p_now,
           case when p_mode = 'r' then coalesce(date_part('epoch', v_wait) * 1e6, 0) else 0 end, p_holder, case when p_own_lease then p_lease end,
           case when v_fresh then v_lo end, case when v_fresh then v_hi end,
@@ -270,4 +238,26 @@ begin
     end if;
   end if;
   return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
-end $$;
+end $$
+  $sql$,
+    millrace.by_leaf('v_open', $one$
+  select k.no, k.win_no, k.total, coalesce(k.win_lo, w.win_lo), coalesce(k.win_hi, w.win_hi), k.last_seg, k.last_xid, k.last_pos, k.win_hi is null,
+         v_open, v_open, clock_timestamp(), gen_random_uuid(), p_now + p_lease,
+         coalesce(pg_sequence_last_value('millrace.mark_hint'::regclass), 0) > 0
+    into v_cur_no, v_win_no, v_total, v_lo, v_hi, v_seg, v_xid, v_pos, v_apart, v_cur_seg, v_top, v_begun, v_token, v_until, v_marked
+    from (select k.no, k.win_no, k.total, k.win_lo, k.win_hi, k.last_seg, k.last_xid, k.last_pos
+            from millrace.claim_%1$s k
+           where k.lane = p_lane
+           order by k.lane desc, k.no desc
+           limit 1) k
+    left join lateral (select w.win_lo, w.win_hi
+                         from millrace.claim_%1$s w
+                        where w.lane = p_lane
+                          and w.no = k.win_no
+                          and k.win_hi is null
+                        limit 1) w on true;$one$),
+    millrace.by_leaf('v_seg', 'v_found := millrace.range_few_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_lease, v_until);'),
+    millrace.by_leaf('v_seg', 'v_found := millrace.range_look_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken);'),
+    millrace.by_leaf('v_seg', 'v_found := millrace.take_odd_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_n,
+                                                              v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);'));
+end $do$;

@@ -3,6 +3,8 @@
 -- parked (what is open moves away, so that nothing left can change), archived, known to the ledger, truncated.
 -- The leaves are locked before long leases are parked: a worker that finishes one of them meanwhile waits for the leaf and then finds
 -- its claim where it is. Had it to wait for the claim's row, it would be told that the row was moved (40001).
+-- Whoever works with another leaf does not notice, because it names its leaf (see by_leaf). A claim's slice of upkeep looks at all of them, so it is
+-- kept out.
 -- The caller holds the lock of upkeep.
 create or replace function millrace.retire(p_now timestamptz)
 returns bigint
@@ -22,7 +24,8 @@ begin
     v_leaves := array(select l || v_segment.seg % 16 from unnest(array['job_', 'claim_', 'result_', 'report_', 'tally_']) l);
     exit when v_segment.closed_at > p_now - millrace.log_retention()
            or not millrace.segment_sealed(v_segment)
-           or exists (select from millrace.segment_pinned_by(v_segment));
+           or exists (select from millrace.segment_pinned_by(v_segment))
+           or not pg_try_advisory_xact_lock(1297219594, 0);
     if not v_segment.parked then
       exit when not millrace.lock_leaves(v_leaves, '50ms')
              or not millrace.park(p_now, v_segment);

@@ -5,7 +5,12 @@
 -- Large jobs are read here, not with the result: a damaged value would raise when it is sent, and stop its lane for ever. And no more
 -- bytes of them than p_budget, but one if p_taken is 0: a claim is built in memory. cut: the rest of the range is for the next claim;
 -- more: it may hold more, but not for want of memory.
-create or replace function millrace.take_odd(p_now timestamptz, p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
+-- take_odd_0 to take_odd_15 for the leaves, see by_leaf.
+do $do$
+begin
+  for slot in 0..15 loop
+    execute format($sql$
+create or replace function millrace.take_odd_%1$s(p_now timestamptz, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
                                              p_hi pg_snapshot, p_limit int, p_base int, p_taken int, p_budget bigint, p_lease text,
                                              p_until timestamptz, p_state boolean, p_marked boolean,
                                              out n int, out positions bigint[], out ids bigint[], out xid xid8, out wait interval,
@@ -33,17 +38,17 @@ begin
     if not millrace.turn_lock(p_lane >> 12, p_lane & 31) then
       return;      -- a claim of another priority has jobs of this part in hand: passed over, as a busy lane is
     end if;
-    v_turns := millrace.turns_decide(p_now, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed, p_marked);
+    v_turns := millrace.turns_decide(p_now, %1$s, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + c_passed, p_marked);
   elsif v_queue.queue_id is not null then
     n := 0;
     if not pg_try_advisory_xact_lock(1297219596, v_queue.queue_id) then
       return;      -- the limit is younger than this claim, and others claim by it already
     end if;
     v_ahead := least(greatest(p_limit / 4, p_base, 16), c_passed);      -- usually there is room: what is not taken has been looked at in vain
-    v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+    v_turns := millrace.lines_decide(p_now, v_queue, %1$s, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
     if cardinality(v_turns) = p_limit + v_ahead and cardinality(array_remove(v_turns, null)) > v_ahead and v_ahead < c_passed then
       v_ahead := c_passed;
-      v_turns := millrace.lines_decide(p_now, v_queue, p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
+      v_turns := millrace.lines_decide(p_now, v_queue, %1$s, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead, p_marked);
     end if;
   else
     -- Most jobs come here because they are large or have a key, and none is passed over: then no row is read in vain.
@@ -70,7 +75,7 @@ begin
                                  + coalesce(octet_length(j.payload_blob), 0)
                                  + case when p_state then coalesce(octet_length(j.payload_state), 0) else 0 end as size
                             from (select j.*, row_number() over () as ord
-                                    from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead) j) j
+                                    from millrace.range_jobs_%1$s(p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit + v_ahead) j) j
                            cross join lateral (select case when v_turns[j.ord] in ('a', 'm', 'k', 't') then 'w' end as mark) a
                             left join lateral (select case m.letter when 'w' then 'w' else 'k' end as mark
                                                  from millrace.mark m
@@ -82,10 +87,10 @@ begin
   cut := n < v_seen and v_live < p_limit;
   more := n < v_seen or v_seen = p_limit + v_ahead;
   if v_turns is not null and not v_queue.ordered then
-    v_buried := millrace.lines_claim(p_now, p_slot, p_lane, ids, positions, v_turns);
+    v_buried := millrace.lines_claim(p_now, %1$s, p_lane, ids, positions, v_turns);
     cut := cut or v_live + p_taken > 0;      -- what this claim has taken is not in the log yet: the next range could not count it
   elsif v_turns is not null and hooks is not null then
-    v_buried := millrace.turns_claim(p_now, p_slot, p_lane, positions, hooks, v_turns);
+    v_buried := millrace.turns_claim(p_now, %1$s, p_lane, positions, hooks, v_turns);
     -- What was taken is not kept waiting while a long line of one key is set aside.
     cut := cut or (n - v_live >= c_passed and v_live + p_taken > 0);
   end if;
@@ -100,7 +105,7 @@ begin
                                   j.job_source, j.created_at, p_until, j.run_limit)::millrace.claimed_job), '{}')
       into jobs
       from (select j.*, row_number() over () as ord
-              from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j) j
+              from millrace.range_jobs_%1$s(p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, n) j) j
      where (j.stale_at <= p_now) is not true
        and (v_turns[j.ord] in ('a', 'm', 'k', 't')) is not true
        and not (p_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = j.pos))
@@ -115,27 +120,37 @@ begin
   -- Some part of some job cannot be read: each by itself.
   for i in 1 .. n loop
     continue when p_base + i = any (ordinals);
-    v_job := millrace.job_read(p_slot, ids[i], positions[i], p_lease, p_lane >> 5 & 127, p_until, p_state);
+    v_job := millrace.job_read(%1$s, ids[i], positions[i], p_lease, p_lane >> 5 & 127, p_until, p_state);
     if v_job is null then
       ordinals := ordinals || p_base + i;
       marks := concat(marks, 'd');
-      perform millrace.job_bury_damaged(p_now, p_slot, ids[i], positions[i]);
+      perform millrace.job_bury_damaged(p_now, %1$s, ids[i], positions[i]);
     else
       jobs := jobs || v_job;
     end if;
   end loop;
-end $$;
+end $$
+    $sql$, slot);
+  end loop;
+end $do$;
 
 -- Whether a range holds rows for take_odd: ones that may have expired, that have a hook, or are large enough to lie out of line.
+do $do$
+begin
+  execute format($sql$
 create or replace function millrace.range_odd(p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8, p_hi pg_snapshot, p_limit int)
 returns boolean
 language plpgsql
 as $$
 begin
+  %s
+end $$
+  $sql$,
+    millrace.by_leaf('p_slot', $one$
   return (select bool_or(num_nonnulls(j.stale_at, j.order_key, j.unique_name, j.batch_id) > 0
                          or coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0)
                             + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
                             + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)
                             + coalesce(pg_column_size(j.trail), 0) >= 1500)
-            from millrace.range_jobs(p_slot, p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit) j);
-end $$;
+            from millrace.range_jobs_%s(p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit) j);$one$));
+end $do$;
