@@ -69,6 +69,8 @@ declare
   v_rated   boolean;                         -- jobs of tenants, and they have a rate
   v_hooks   millrace.hook[];                 -- see jobs_ended
   v_plain   boolean;                         -- nothing in a range but jobs to be read later
+  v_sort    int;                             -- see range_sort
+  v_heavy   record;
 begin
   -- With the cursor comes what a claim needs once: as a column of this statement it costs less than as one of its own.
   %1$s
@@ -125,8 +127,23 @@ begin
             exit windows when p_mode = 't';
             v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
             v_rated := v_found.tenanted and (select q.tenant_rate is not null from millrace.queue q where q.queue_id = p_lane >> 12);
-            if (v_found.odd or v_hit or v_rated) and p_mode = 'r'
-               and (v_few or v_hit or v_rated or millrace.range_odd(v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)) then
+            v_sort := case
+                        when p_mode <> 'r' or not (v_found.odd or v_hit or v_rated) then 0
+                        when v_few or v_hit or v_rated or v_jobs is not null then 2
+                        else millrace.range_sort(v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)
+                      end;
+            if v_sort = 1 then
+              %5$s
+              exit windows when v_heavy.n = 0;
+              v_bytes := v_bytes + coalesce(v_heavy.bytes, 0);
+              if v_heavy.n < v_found.n then
+                %6$s
+                v_found.cut := true;
+              elsif v_heavy.n is null then
+                v_sort := 2;
+              end if;
+            end if;
+            if v_sort = 2 then
               exit windows when v_n > 0 and v_jobs is null;      -- a lease is of one sort: these are for the next claim
               %4$s      -- it reads on behind those that were looked at
               exit windows when v_found.n = 0;
@@ -259,5 +276,7 @@ end $$
     millrace.by_leaf('v_seg', 'v_found := millrace.range_few_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_lease, v_until);'),
     millrace.by_leaf('v_seg', 'v_found := millrace.range_look_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken);'),
     millrace.by_leaf('v_seg', 'v_found := millrace.take_odd_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, v_n,
-                                                              v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);'));
+                                                              v_taken, c_budget - v_bytes, v_lease, v_until, p_state, v_marked);'),
+    millrace.by_leaf('v_seg', 'v_heavy := millrace.range_heavy_%s(p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken, c_budget - v_bytes, v_taken = 0, p_state);'),
+    millrace.by_leaf('v_seg', 'v_found := millrace.range_look_%s(p_now, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_heavy.n);'));
 end $do$;

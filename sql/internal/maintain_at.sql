@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- maintain with the time as an argument. The duties in order: rotate first, while the transaction has no xid; those that hold locks
 -- of lanes or leaves last, because locks are held to the end. Each duty fails alone: the others go on, the next round repairs.
+-- Where somebody calls it every second claims leave upkeep alone: a slice would cost one of them what the round does anyway.
 create or replace function millrace.maintain_at(p_now timestamptz)
 returns setof millrace.duty_done
 language plpgsql
@@ -28,7 +29,9 @@ begin
         raise warning 'millrace: duty % failed: % (%)', v_duty, sqlerrm, sqlstate;
     end;
     v_round := v_round || millrace.round_duty(p_now, v_duty, v_done, clock_timestamp() - v_begun, v_before);
-    if v_duty = 'retire' and v_done is not null then
+    if v_duty = 'rotate' then
+      perform setval('millrace.upkeep_clock', (millrace.epoch_ms(p_now) + 998) | 1);      -- gives the transaction an xid
+    elsif v_duty = 'retire' and v_done is not null then
       v_round := jsonb_set(v_round, '{retire}', v_round -> 'retire'
                  || millrace.round_jobs(v_before -> 'retire', case when v_done > 0 then current_setting('millrace.retired_jobs', true)::bigint end));
     end if;

@@ -21,7 +21,7 @@ begin
       from millrace.segments_live() g
      order by g.seg
   loop
-    v_leaves := array(select l || v_segment.seg % 16 from unnest(array['job_', 'claim_', 'result_', 'report_', 'tally_']) l);
+    v_leaves := array(select l || v_segment.seg % 16 from unnest(array['tally_', 'claim_', 'job_', 'result_', 'report_']) l);      -- as whoever reads them comes by
     exit when v_segment.closed_at > p_now - millrace.log_retention()
            or not millrace.segment_sealed(v_segment)
            or exists (select from millrace.segment_pinned_by(v_segment))

@@ -139,7 +139,7 @@ declare
 begin
   return jsonb_strip_nulls(jsonb_build_object(
     'last_at', (select max((d.value ->> 'last_at')::timestamptz) from jsonb_each(v_last) d),
-    'last_slice_at', case when v_sliced > 0 then to_timestamp(v_sliced / 1000.0) end,
+    'last_slice_at', case when v_sliced > 0 and v_sliced & 1 = 0 then to_timestamp(v_sliced / 1000.0) end,
     'duties', coalesce((select jsonb_agg(jsonb_build_object('duty', d.key, 'last_at', d.value -> 'last_at', 'done', d.value -> 'done',
                                                             'total', d.value -> 'total', 'seconds', (d.value ->> 'ms')::double precision / 1000) order by d.key)
                           from jsonb_each(v_last) d), '[]')));

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- A bounded slice of promotion, schedules, rescue, turns, rounds, batches and dependencies, at most once a second in the whole database: with it delays, schedules and lost
 -- workers are taken care of where no daemon runs. Only at the start of a transaction: what is promoted becomes visible at its commit.
+-- upkeep_clock holds when it was last done, as an even number; a round of maintain sets it a second ahead, as an odd one (see rounds_face).
 create or replace function millrace.upkeep_slice(p_now timestamptz)
 returns void
 language plpgsql
@@ -10,7 +11,7 @@ begin
      or not pg_try_advisory_xact_lock(1297219594, 0) then
     return;
   end if;
-  perform setval('millrace.upkeep_clock', millrace.epoch_ms(p_now));
+  perform setval('millrace.upkeep_clock', millrace.epoch_ms(p_now) & ~1);
   perform millrace.promote(p_now, 1000);
   perform millrace.schedule_due(p_now, 10);
   perform millrace.rescue(p_now, 1000);

@@ -5,3 +5,4 @@ drop function if exists millrace.take_odd(timestamptz, int, int, xid8, bigint, x
                                           boolean);
 drop function if exists millrace.lane_news(int, int, xid8, bigint, xid8[], bigint[], xid8[]);
 drop function if exists millrace.jobs_fail(timestamptz, millrace.claim, int2[], jsonb, int[], bigint[]);
+drop function if exists millrace.range_odd(int, int, xid8, bigint, xid8, pg_snapshot, int);
