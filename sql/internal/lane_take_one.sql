@@ -108,12 +108,15 @@ begin
       v_pos := v_id;
     elsif v_pack_n is not null or v_win_min <> v_win_max or pg_snapshot_xmin(v_snap) <> pg_snapshot_xmax(v_snap) then
       return null;
-    elsif exists (select
-                    from millrace.job_%1$s n
-                   where n.lane = p_lane
-                     and (n.xid, n.pos) > (v_xid, v_pos)
-                     and n.xid < pg_snapshot_xmin(v_snap)) then
-      return null;
+    elsif pg_sequence_last_value('millrace.pos_seq'::regclass) > v_pos then
+      -- Only then others may wait, but for one that overtook this one: it is for the next claim.
+      if exists (select
+                   from millrace.job_%1$s n
+                  where n.lane = p_lane
+                    and (n.xid, n.pos) > (v_xid, v_pos)
+                    and n.xid < pg_snapshot_xmin(v_snap)) then
+        return null;
+      end if;
     end if;
   end if;
   -- The xid first, then the segment, as in lane_take.
