@@ -69,7 +69,7 @@ declare
   v_rated   boolean;                         -- jobs of tenants, and they have a rate
   v_hooks   millrace.hook[];                 -- see jobs_ended
   v_plain   boolean;                         -- nothing in a range but jobs to be read later
-  v_sort    int;                             -- see range_sort
+  v_sort    int;                             -- see range_look
   v_heavy   record;
 begin
   -- With the cursor comes what a claim needs once: as a column of this statement it costs less than as one of its own.
@@ -122,15 +122,15 @@ begin
             %3$s
           end if;
           exit when v_found.n = 0;
-          v_plain := not (v_found.odd or v_found.tenanted or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
+          v_plain := not (v_found.sort > 0 or v_found.tenanted or v_marked or v_few or p_mode <> 'r' or v_jobs is not null);
           if not v_plain then
             exit windows when p_mode = 't';
             v_hit := v_marked and exists (select from millrace.mark m where m.lane = p_lane and m.pos = any (v_found.positions));
             v_rated := v_found.tenanted and (select q.tenant_rate is not null from millrace.queue q where q.queue_id = p_lane >> 12);
             v_sort := case
-                        when p_mode <> 'r' or not (v_found.odd or v_hit or v_rated) then 0
-                        when v_few or v_hit or v_rated or v_jobs is not null then 2
-                        else millrace.range_sort(v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, p_max - v_taken)
+                        when p_mode <> 'r' or not (v_found.sort > 0 or v_hit or v_rated) then 0
+                        when v_hit or v_rated or v_jobs is not null then 2
+                        else v_found.sort
                       end;
             if v_sort = 1 then
               %5$s
@@ -160,7 +160,7 @@ begin
               v_taken := v_taken + v_found.n;
             else
               exit windows when cardinality(v_jobs) > 0;
-              if p_mode = 'p' and v_found.odd then
+              if p_mode = 'p' and v_found.sort > 0 then
                 perform millrace.range_ended(p_now, v_seg %% 16, p_lane, v_from_xid, v_from_pos, v_range.to_xid[i], v_hi, v_found.n);
               end if;
               v_jobs := null;

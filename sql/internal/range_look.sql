@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- What a claim has to know of the jobs that range_jobs gives for the same arguments, to move its cursor past them: no payload, which costs
--- more to find in a pack than all the rest. odd: some may be for take_odd; tenanted: are some where tenants have a rate. A pack holds jobs with small args and nothing else, so it is
--- looked at for having expired only. more: the range may hold more.
+-- more to find in a pack than all the rest. sort: 2 some may have expired or have a hook, and are for take_odd; 1 none of these, but large ones, which
+-- may lie out of line; 0 neither. A pack holds jobs with small args and nothing else, so it is looked at for having expired only. tenanted: some are a
+-- tenant's, who may have a rate. more: the range may hold more.
 -- range_look_0 to range_look_15 for the leaves, see by_leaf.
 do $do$
 begin
@@ -10,19 +11,24 @@ begin
 create or replace function millrace.range_look_%1$s(p_now timestamptz, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8,
                                                   p_hi pg_snapshot, p_limit int,
                                                   out n int, out more boolean, out cut boolean, out positions bigint[], out ids bigint[],
-                                                  out xid xid8, out wait interval, out odd boolean, out tenanted boolean)
+                                                  out xid xid8, out wait interval, out sort int, out tenanted boolean)
 language plpgsql
 as $$
 begin
   select count(*), count(*) = p_limit, false, array_agg(r.pos), array_agg(r.id), millrace.newest_xid(r.xid), sum(p_now - r.since),
-         bool_or(r.odd) is true, bool_or(r.tenanted)
-    into n, more, cut, positions, ids, xid, wait, odd, tenanted
+         max(r.sort), bool_or(r.tenanted)
+    into n, more, cut, positions, ids, xid, wait, sort, tenanted
     from (select j.xid, coalesce(p.at, j.pos) as pos, coalesce(p.at, j.job_id) as id, coalesce(j.ready_at, j.created_at) as since,
-                 j.stale_at is not null
-                 or (j.pack_n is null
-                     and (num_nonnulls(j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name, j.batch_id) > 0
-                          or coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
-                             + coalesce(pg_column_size(j.job_ref), 0) >= 1500)) as odd,
+                 case
+                   when j.stale_at is not null then 2
+                   when j.pack_n is not null then 0
+                   when num_nonnulls(j.order_key, j.unique_name, j.batch_id) > 0 then 2
+                   when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0)
+                        + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
+                        + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)
+                        + coalesce(pg_column_size(j.trail), 0) >= 1500 then 1
+                   else 0
+                 end as sort,
                  j.job_tenant is not null as tenanted
             from millrace.job_%1$s j
             left join lateral (select a.at

@@ -133,28 +133,3 @@ end $$
     $sql$, slot);
   end loop;
 end $do$;
-
--- What a range holds beside small jobs: 2 rows for take_odd, that may have expired or have a hook; 1 none of these, but large ones, which may lie
--- out of line; 0 neither.
-do $do$
-begin
-  execute format($sql$
-create or replace function millrace.range_sort(p_slot int, p_lane int, p_from_xid xid8, p_from_pos bigint, p_to_xid xid8, p_hi pg_snapshot, p_limit int)
-returns int
-language plpgsql
-as $$
-begin
-  %s
-end $$
-  $sql$,
-    millrace.by_leaf('p_slot', $one$
-  return (select max(case
-                       when num_nonnulls(j.stale_at, j.order_key, j.unique_name, j.batch_id) > 0 then 2
-                       when coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.payload_meta), 0)
-                            + coalesce(pg_column_size(j.payload_state), 0) + coalesce(pg_column_size(j.payload_blob), 0)
-                            + coalesce(pg_column_size(j.job_tenant), 0) + coalesce(pg_column_size(j.job_ref), 0)
-                            + coalesce(pg_column_size(j.trail), 0) >= 1500 then 1
-                       else 0
-                     end)
-            from millrace.range_jobs_%s(p_lane, p_from_xid, p_from_pos, p_to_xid, p_hi, p_limit) j);$one$));
-end $do$;

@@ -3,9 +3,9 @@
 drop function if exists millrace.range_look(int, int, xid8, bigint, xid8, pg_snapshot, int);
 drop function if exists millrace.take_odd(timestamptz, int, int, xid8, bigint, xid8, pg_snapshot, int, int, int, bigint, text, timestamptz, boolean,
                                           boolean);
+drop function if exists millrace.range_odd(int, int, xid8, bigint, xid8, pg_snapshot, int);
 drop function if exists millrace.lane_news(int, int, xid8, bigint, xid8[], bigint[], xid8[]);
 drop function if exists millrace.jobs_fail(timestamptz, millrace.claim, int2[], jsonb, int[], bigint[]);
-drop function if exists millrace.range_odd(int, int, xid8, bigint, xid8, pg_snapshot, int);
 
 -- What autovacuum has to know of the ring's leaves when it analyzes them, which it does again and again where they fill up in seconds: a tenth of
 -- the usual sample, and nothing of what is no condition anywhere. A leaf of 60,000 jobs of 4.5 KB is analyzed in 55 ms instead of 540; the functions

@@ -561,4 +561,22 @@ select is(millrace.round_jobs('{"jobs": 12, "until": 10}', 4), '{"jobs": 12, "un
 select is(millrace.round_jobs('{"jobs": 12, "until": 10}', null), '{"jobs": 12, "until": 10}', 'a round without a segment leaves it');
 select is(millrace.round_jobs(null, null), '{"jobs": 0, "until": 0}', 'nor has the first one any');
 
+-- ---- claims leave upkeep to maintain, where somebody calls it ----
+select t.put(t.at('470 days'), 'left', 1)
+\gset
+select t.claim('left', t.at('470 days 1 s'), 'left')
+\gset
+select ok(millrace.rounds_face() ? 'last_slice_at', 'a claim did a slice, and says so');
+select t.duty(t.at('470 days 2 s'), 'promote')
+\gset
+select ok(not millrace.rounds_face() ? 'last_slice_at', 'a round of maintain since then is no slice');
+select t.plain(t.at('470 days 2 s'), 'left', '1 s') as due
+\gset
+select is(t.claim('left1', t.at('470 days 3.5 s'), 'left'), '{}'::bigint[], 'a second and a half after a round nothing is promoted by a claim');
+select is(t.claim('left2', t.at('470 days 3.9 s'), 'left'), '{}'::bigint[], 'nor a little later');
+select t.claim('left3', t.at('470 days 4.1 s'), 'left')
+\gset
+select is(t.claim('left4', t.at('470 days 4.2 s'), 'left'), array[:due]::bigint[], 'two seconds after it, it is, for the next claim');
+select ok(millrace.rounds_face() ? 'last_slice_at', 'and that was a slice again');
+
 select * from finish();
