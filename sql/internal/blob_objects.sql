@@ -28,7 +28,7 @@ begin
              where millrace.is_object(p.part)
                and not millrace.is_away(p.part)
             offset 0) r
-     where starts_with(r.ref ->> 'key', (select h.blob_home || '/' from millrace.home h));
+     where starts_with(r.ref ->> 'key', millrace.blob_home() || '/');
 end $$;
 
 -- A job names from now on what new parts of it refer to: in the transaction that writes its row, so that no sweep takes the objects for orphans. Returns how many. Called where a part is a
