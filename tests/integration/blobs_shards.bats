@@ -176,6 +176,49 @@ done_are()
     [ "$(sum_on "select count(*) from millrace.jobs where status = 'completed'")" -eq "$1" ]
 }
 
+# The object is written before it is known that the shard does not take the job.
+@test "HTTP: a job whose shard is full goes to the next with an object of that one's; claims read from both" {
+    api_more=$'blobs_sweep = "1s"\nblobs_orphans = "5s"' api_up
+    state=$(head -c 3000 /dev/urandom | base64 -w0)
+    for ((i = 0; i < 4; i++)); do
+        post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"q\", \"state\": \"$state\"}"
+        says 201
+    done
+    on 0 "select millrace.set_queue('q', '{\"depth_limit\": 1}')"
+    wait_until 20 sees_limit
+    for ((i = 0; i < 4; i++)); do
+        post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"q\", \"state\": \"$state\"}"
+        says 201
+        [ "$(($(jq .id <<<"$body") >> 48))" -eq 1 ]
+    done
+    [ "$(on 1 "select count(*) from millrace.blob_object")" -ge 6 ]
+    for i in 0 1; do
+        [ "$(on "$i" "select count(*) from millrace.job j where millrace.is_object(j.payload_state)
+                         and not exists (select from millrace.blob_object o where o.job_id = j.job_id and millrace.names_object(j.payload_state, o.object_key))")" = 0 ]
+    done
+    [ "$(on 0 "select count(*) from millrace.blob_object")" = 2 ]
+    wait_until 60 objects_as_named # those that were written for nothing are gone
+    for ((i = 0; i < $(sum_on "select millrace.depth('q')"); )); do
+        post /api/v1/queues/q/claim '{}'
+        says 200
+        [ "$(jq '.jobs | length' <<<"$body")" = 1 ] || continue
+        [ "$(jq -r '.jobs[0].state' <<<"$body")" = "$state" ]
+        post "/api/v1/leases/$(jq -r .lease <<<"$body")/complete" '{}'
+    done
+    [ "$(sum_on 'select count(*) from millrace.dead')" = 0 ]
+}
+
+# Every job of the shard goes elsewhere from here on.
+sees_limit()
+{
+    ! on 0 "select millrace.enqueue('k', queue => 'q')"
+}
+
+objects_as_named()
+{
+    objects "$(sum_on 'select count(*) from millrace.blob_object')"
+}
+
 # Nothing tells a copy within one cluster that it is one.
 @test "a copy of a database, made as a template: it reads the original's objects and removes none, and the original none of its" {
     use_shards 0
