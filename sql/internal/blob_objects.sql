@@ -96,6 +96,8 @@ begin
                   union all
                  select from millrace.job_rows(p_id) j where millrace.names_object(j.payload_state, p_key) or millrace.names_object(j.payload_blob, p_key)
                   union all
+                 select from millrace.moving m where m.job_id = p_id and not m.copy and (millrace.names_object(m.payload_state, p_key) or millrace.names_object(m.payload_blob, p_key))
+                  union all
                  select from millrace.archive a where a.job_id = p_id and (millrace.names_object(a.payload_state, p_key) or millrace.names_object(a.payload_blob, p_key)));
 end $$;
 

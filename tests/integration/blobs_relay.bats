@@ -88,8 +88,8 @@ teardown()
 # $1 to $2 of the kind $3 (plain), with a state of $4 (3000) bytes.
 put()
 {
-    python3 put.py "$1" "$2" "${4:-3000}" "${3:-plain}" >jobs
-    "$MR_BIN" enqueue --file jobs >/dev/null
+    python3 put.py "$1" "$2" "${4:-3000}" "${3:-plain}" >put.jsonl
+    "$MR_BIN" enqueue --file put.jsonl >/dev/null
 }
 
 stored()
