@@ -15,7 +15,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
   select jsonb_build_object('compress', q.compress_above, 'max_args', coalesce(q.args_bytes, (select s.default_text::bigint from millrace.queue_setting s where s.setting_name = 'max_args')))
-         || case when q.offload_above is null then '{}' else jsonb_build_object('offload', q.offload_above, 'blobs', (select h.blob_home from millrace.home h)) end
+         || case when q.offload_above is null then '{}' else jsonb_build_object('offload', q.offload_above, 'blobs', millrace.blob_home()) end
     from (values (1)) one
     left join millrace.queue_meant(queue, lease) q on true
 $$;

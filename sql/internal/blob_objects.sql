@@ -28,7 +28,7 @@ begin
              where millrace.is_object(p.part)
                and not millrace.is_away(p.part)
             offset 0) r
-     where starts_with(r.ref ->> 'key', (select h.blob_home || '/' from millrace.home h));
+     where starts_with(r.ref ->> 'key', millrace.blob_home() || '/');
 end $$;
 
 -- A job names from now on what new parts of it refer to: in the transaction that writes its row, so that no sweep takes the objects for orphans. Returns how many. Called where a part is a
@@ -95,6 +95,8 @@ begin
                  select from millrace.dead d where d.job_id = p_id and (millrace.names_object(d.payload_state, p_key) or millrace.names_object(d.payload_blob, p_key))
                   union all
                  select from millrace.job_rows(p_id) j where millrace.names_object(j.payload_state, p_key) or millrace.names_object(j.payload_blob, p_key)
+                  union all
+                 select from millrace.moving m where m.job_id = p_id and not m.copy and (millrace.names_object(m.payload_state, p_key) or millrace.names_object(m.payload_blob, p_key))
                   union all
                  select from millrace.archive a where a.job_id = p_id and (millrace.names_object(a.payload_state, p_key) or millrace.names_object(a.payload_blob, p_key)));
 end $$;

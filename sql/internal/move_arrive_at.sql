@@ -14,6 +14,9 @@ begin
   perform millrace.at_home();
   perform millrace.check_isolation('move_arrive');
   perform millrace.check_name('origin', p_origin);
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'local', true);      -- the other database forgets them soon
+  end if;
   perform pg_advisory_xact_lock(1297219611, hashtext(p_origin));
   select a.*
     into v_last
@@ -79,7 +82,7 @@ begin
 end $$;
 
 -- Puts jobs that left a queue into one, with all that they had. p_origin null: they come back to where they were, with their ids. ids: in the order of p_jobs; of one whose
--- unique key another job holds that one's.
+-- unique key another job holds that one's. A part that is away comes so only where it is given back, or could not be read: its job waits for it, and is a dead letter if it cannot be had.
 create or replace function millrace.move_put(p_now timestamptz, p_queue millrace.queue, p_jobs jsonb[], p_args jsonb[], p_meta jsonb[], p_state bytea[], p_blob bytea[],
                                              p_origin text, out ids bigint[], out merged int)
 language plpgsql
@@ -113,7 +116,8 @@ begin
     select j.ord, p_args[j.ord] as args, p_meta[j.ord] as meta, p_state[j.ord] as state, p_blob[j.ord] as blob,
            (coalesce(t.queue_id, p_queue.queue_id) << 12) + (f.priority << 5) as base, f.*,
            case when p_origin is null then f.source when f.hash is not null then 'shadow' else 'move' end as came_by,
-           case when p_origin is null then f.trail else millrace.trail_moved(p_now, p_origin, f.id, f.attempt, f.source, f.trail) end as past
+           case when p_origin is null then f.trail else millrace.trail_moved(p_now, p_origin, f.id, f.attempt, f.source, f.trail) end as past,
+           millrace.is_away(p_state[j.ord]) or millrace.is_away(p_blob[j.ord]) as away, greatest(octet_length(p_state[j.ord]), octet_length(p_blob[j.ord])) as largest
       from unnest(p_jobs) with ordinality j(job, ord)
      cross join lateral jsonb_to_record(j.job) f(id bigint, priority int, why "char", due_at timestamptz, created_at timestamptz, ready_at timestamptz,
                                                  stale_at timestamptz, "timeout" interval, attempt int2, lost int2, max_attempts int2, kind text, tenant text, ref text,
@@ -128,25 +132,32 @@ begin
       from (select case when p_origin is null then nextval('millrace.pos_seq') else ids[c.ord] end as pos, c.*
               from come c
              where c.why = 'a'
+               and not c.away
              order by c.ord) c
      order by c.ord),
   later as (
     insert into millrace.delayed (due_at, job_id, created_at, lane, slot, attempt, lost, attempts_limit, why, job_kind, payload_args, stale_at, run_limit, payload_meta,
-                                  payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key, unique_name, resume_at)
-    select d.due, ids[c.ord], c.created_at, c.base, millrace.delayed_slot(p_now, d.due), c.attempt, c.lost, c.max_attempts, c.why, c.kind, c.args, c.stale_at, c."timeout",
-           c.meta, c.state, c.blob, c.tenant, c.ref, c.came_by, c.past, c.ordering_key, c.unique_key, case when c.why = 'p' then c.due_at end
+                                  payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key, unique_name, resume_at, out_no, away_due)
+    select d.due, ids[c.ord], c.created_at, c.base, millrace.delayed_slot(p_now, d.due), c.attempt, c.lost, c.max_attempts, case c.why when 'a' then 's' else c.why end, c.kind, c.args, c.stale_at, c."timeout",
+           c.meta, c.state, c.blob, c.tenant, c.ref, c.came_by, c.past, c.ordering_key, c.unique_key, case when c.why = 'p' then c.due_at end,
+           case when c.largest >= 512 and not c.away then millrace.offload_no(p_now, d.due, c.base) end, case when c.away then d.due end
       from come c
-     cross join lateral (select case when c.why = 'p' then 'infinity' else c.due_at end as due) d
-     where c.why not in ('a', 'd'))
+     cross join lateral (select case c.why when 'p' then 'infinity' when 'a' then p_now else c.due_at end as due) d
+     where c.why <> 'd'
+       and (c.why <> 'a' or c.away))
   insert into millrace.dead (died_at, job_id, created_at, queue_id, lane, bytes, slot, attempt, lost, attempts_limit, cause, failure, job_kind, payload_args, stale_at,
-                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key, unique_name)
+                             run_limit, payload_meta, payload_state, payload_blob, job_tenant, job_ref, job_source, trail, order_key, unique_name, out_no)
   select c.died_at, ids[c.ord], c.created_at, p_queue.queue_id, c.base,
          200 + coalesce(pg_column_size(c.args), 0) + coalesce(pg_column_size(c.meta), 0) + coalesce(octet_length(c.state), 0) + coalesce(octet_length(c.blob), 0)
              + coalesce(pg_column_size(c.past), 0),
          (date_part('epoch', c.died_at)::bigint / 86400) % 32, c.attempt, c.lost, c.max_attempts, c.cause, c.error, c.kind, c.args, c.stale_at, c."timeout", c.meta, c.state,
-         c.blob, c.tenant, c.ref, c.came_by, c.past, c.ordering_key, c.unique_key
+         c.blob, c.tenant, c.ref, c.came_by, c.past, c.ordering_key, c.unique_key, case when c.largest >= 512 and not c.away then millrace.offload_letter_no(c.base) end
     from come c
    where c.why = 'd';
+  perform millrace.parts_keep(p_now, ids[u.ord], u.state, u.blob)
+     from unnest(p_state, p_blob) with ordinality u(state, blob, ord)
+    where not v_old[u.ord]
+      and (millrace.is_object(u.state) or millrace.is_object(u.blob));
   merged := (select count(*) from unnest(v_old) o where o);
   perform millrace.wake(p_queue.queue_id, p_now);
 end $$;

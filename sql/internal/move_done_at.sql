@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- A batch has arrived elsewhere: it is forgotten here, but for where each job went. p_arrived: what move_arrive said, with their ids there in the order of the batch; null where it is not
--- known any more. Nothing, and 0, where somebody has said so before.
+-- known any more. Objects that only its jobs named are removed. Nothing, and 0, where somebody has said so before.
 create or replace function millrace.move_done_at(p_now timestamptz, p_move int, p_batch bigint, p_arrived jsonb)
 returns bigint
 language plpgsql
 as $$
 declare
+  v_gone bigint[];
   v_ids  bigint[] := array(select i::bigint from jsonb_array_elements_text(case when jsonb_typeof(p_arrived -> 'ids') = 'array' then p_arrived -> 'ids' else '[]' end) i);
   v_last millrace.departure;
   v_n    bigint;
@@ -31,9 +32,12 @@ begin
            (g.facts ->> 'attempt')::int2, (g.facts ->> 'max_attempts')::int2, g.facts ->> 'kind', g.facts ->> 'tenant', g.facts ->> 'ref', g.facts ->> 'source'
       from gone g
      where not g.copy)
-  select count(*)
-    into v_n
-    from gone;
+  select count(*), array_agg(g.job_id) filter (where not g.copy)
+    into v_n, v_gone
+    from gone g;
+  if exists (select from millrace.blob_object) then
+    perform millrace.objects_doom_all(p_now, v_gone);      -- the other database has what was in them
+  end if;
   insert into millrace.departure (move_id, batch_no, departed_at, total, merged_total)
   values (p_move, p_batch, p_now, v_last.total + v_n, v_last.merged_total + coalesce((p_arrived ->> 'merged')::int, 0));
   delete from millrace.departure d

@@ -3,7 +3,8 @@
 --   1. The move's row is locked: one batch after the other, whoever takes them.
 --   2. A batch that was taken and has not arrived is handed out again as it was. Only when there is none are jobs taken.
 --   3. A job that was taken is in `moving` and nowhere else. It is nobody's here any more: no claim meets it, no lease ends, its unique key is free.
-create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean)
+--   4. Objects that it names are kept until its batch has arrived: who carries them reads them only then, perhaps more than once.
+create or replace function millrace.move_take_at(p_now timestamptz, p_move int, p_max int, p_dead boolean, p_objects boolean = false)
 returns millrace.move_batch
 language plpgsql
 as $$
@@ -26,8 +27,17 @@ begin
     if found and v_move.copy then
       perform millrace.shadow_gather(p_now, v_move, v_queue, v_batch.batch, p_max);
     elsif found then
-      perform millrace.move_gather(p_now, v_move, v_queue, v_batch.batch, p_max, coalesce(p_dead, false));
+      perform millrace.move_gather(p_now, v_move, v_queue, v_batch.batch, p_max, coalesce(p_dead, false), coalesce(p_objects, false));
     end if;
+  end if;
+  if p_objects is not true and exists (select
+                                         from millrace.moving m
+                                        where m.move_id = p_move
+                                          and m.batch_no = v_batch.batch
+                                          and not m.copy
+                                          and millrace.move_is_stored(m.job_id)) then
+    perform millrace.refuse(format('batch %s of move %s has parts that are in the blob store', v_batch.batch, p_move),
+      'It was taken by a mover that knew the store: give this one MILLRACE_BLOBS or --blobs, too.');
   end if;
   select coalesce(array_agg(m.facts order by m.ord), '{}'), coalesce(array_agg(m.payload_args order by m.ord), '{}'),
          coalesce(array_agg(m.payload_meta order by m.ord), '{}'), coalesce(array_agg(m.payload_state order by m.ord), '{}'),
@@ -79,7 +89,7 @@ begin
 end $$;
 
 -- Takes up to p_max jobs: of an ordered queue those whose turn it is and the lines behind them, then what is delayed or set aside, then the log, then dead letters.
-create or replace function millrace.move_gather(p_now timestamptz, p_move millrace.move, p_queue millrace.queue, p_batch bigint, p_max int, p_dead boolean)
+create or replace function millrace.move_gather(p_now timestamptz, p_move millrace.move, p_queue millrace.queue, p_batch bigint, p_max int, p_dead boolean, p_objects boolean)
 returns void
 language plpgsql
 as $$
@@ -88,20 +98,52 @@ declare
 begin
   if p_queue.ordered then
     perform millrace.move_check_ordered(p_now, p_queue);
-    v_n := millrace.move_lines(p_now, p_move.move_id, p_queue, p_batch, p_max);
+    v_n := millrace.move_lines(p_now, p_move.move_id, p_queue, p_batch, p_max, p_objects);
   end if;
   if v_n < p_max then
-    v_n := v_n + millrace.move_delayed(p_now, p_move.move_id, p_queue, p_batch, p_max - v_n, v_n);
+    v_n := v_n + millrace.move_delayed(p_now, p_move.move_id, p_queue, p_batch, p_max - v_n, v_n, p_objects);
   end if;
   if v_n < p_max then
-    v_n := v_n + millrace.move_log(p_now, p_move, p_queue, p_batch, p_max - v_n, v_n);
+    v_n := v_n + millrace.move_log(p_now, p_move, p_queue, p_batch, p_max - v_n, v_n, p_objects);
   end if;
   if v_n < p_max and p_dead then
-    v_n := v_n + millrace.move_dead(p_move.move_id, p_queue, p_batch, p_max - v_n, v_n);
+    v_n := v_n + millrace.move_dead(p_move.move_id, p_queue, p_batch, p_max - v_n, v_n, p_objects);
   end if;
   if v_n > 0 then
     perform millrace.move_split(p_move.move_id, p_batch);
+  elsif not p_objects then
+    perform set_config('millrace.move_stored', millrace.move_stored(p_queue, p_dead)::text, true);
   end if;
+end $$;
+
+-- How many jobs stay because a part is in the blob store, behind a call that found nothing to take: it has looked at every job that waits, and appended to the log again those of
+-- it that stay, in this transaction.
+create or replace function millrace.move_stored(p_queue millrace.queue, p_dead boolean)
+returns bigint
+language plpgsql
+as $$
+declare
+  v_lanes int[] := millrace.lanes_family(p_queue);
+begin
+  if not exists (select from millrace.blob_object) then
+    return 0;
+  end if;
+  return (select count(*)
+            from millrace.job j
+           where j.xid = pg_current_xact_id()
+             and j.lane = any (v_lanes)
+             and millrace.move_is_stored(j.job_id))
+         + (select count(*)
+              from millrace.family(p_queue.queue_id) f
+              join millrace.delayed d on d.lane >= f << 12 and d.lane < (f + 1) << 12
+             where d.why <> 'w'
+               and d.batch_id is null
+               and millrace.move_is_stored(d.job_id))
+         + (select count(*)
+              from millrace.dead d
+             where p_dead
+               and d.queue_id = p_queue.queue_id
+               and millrace.move_is_stored(d.job_id));
 end $$;
 
 -- The order of a key ends where one of its jobs runs here and the next one there. So nothing of an ordered queue may run while it is moved, nor begin to.
@@ -137,19 +179,26 @@ as $$
          || case when p_trail is null then '{}' else jsonb_build_object('trail', p_trail) end
 $$;
 
--- Whether a job has to stay: it is a member of a batch, others wait for its end, or a part of its payload is in a blob store, where the other database does not look.
-create or replace function millrace.move_stays(p_id bigint, p_batch bigint)
+-- Whether a job has to stay: it is a member of a batch, others wait for its end, or a part of its payload is in a blob store, and the mover knows none.
+create or replace function millrace.move_stays(p_id bigint, p_batch bigint, p_objects boolean)
 returns boolean
 language plpgsql
 as $$
 begin
   return p_batch is not null or millrace.hint('millrace.depend_hint') > 0 and exists (select from millrace.dependency d where d.needs_id = p_id)
-      or exists (select from millrace.blob_object o where o.job_id = p_id);
+      or not p_objects and millrace.move_is_stored(p_id);
 end $$;
+
+create or replace function millrace.move_is_stored(p_id bigint)
+returns boolean
+language sql
+as $$
+  select exists (select from millrace.blob_object o where o.job_id = p_id)
+$$;
 
 -- Out of an ordered queue, key by key: the job whose turn it is, at once even if it was to be retried later, and those that stand in line behind it. What is left of a
 -- line gets its next turn, as after every end.
-create or replace function millrace.move_lines(p_now timestamptz, p_move int, p_queue millrace.queue, p_batch bigint, p_max int)
+create or replace function millrace.move_lines(p_now timestamptz, p_move int, p_queue millrace.queue, p_batch bigint, p_max int, p_objects boolean)
 returns int
 language plpgsql
 as $$
@@ -175,7 +224,7 @@ begin
       v_job := (millrace.job_newest(v_turn.job_id)).job;
       continue when v_job.pos is null or not millrace.job_withdraw(p_now, v_job);
     end if;
-    if millrace.move_stays(v_job.job_id, v_job.batch_id) then
+    if millrace.move_stays(v_job.job_id, v_job.batch_id, p_objects) then
       perform millrace.job_append(p_now, v_job);
       continue;
     end if;
@@ -193,7 +242,7 @@ begin
                                          and d.lane >> 12 = v_turn.queue_id
                                          and d.order_key = v_turn.order_key
                                          and d.why = 'o'
-                                         and not millrace.move_stays(d.job_id, d.batch_id)
+                                         and not millrace.move_stays(d.job_id, d.batch_id, p_objects)
                                        order by d.aside_pos
                                        limit p_max - v_n
                                          for update), 56);
@@ -205,7 +254,7 @@ begin
 end $$;
 
 -- What is delayed, retried, paused or set aside; not what waits for other jobs. What somebody is at this moment is for the next call.
-create or replace function millrace.move_delayed(p_now timestamptz, p_move int, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int)
+create or replace function millrace.move_delayed(p_now timestamptz, p_move int, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int, p_objects boolean)
 returns int
 language plpgsql
 as $$
@@ -222,7 +271,7 @@ begin
                                                and d.lane >= v_id << 12
                                                and d.lane < (v_id + 1) << 12
                                                and d.why <> 'w'
-                                               and not millrace.move_stays(d.job_id, d.batch_id)
+                                               and not millrace.move_stays(d.job_id, d.batch_id, p_objects)
                                              limit p_max - v_n
                                                for update skip locked), v_slot);
       if v_n >= p_max then
@@ -248,7 +297,7 @@ begin
   insert into millrace.moving (move_id, batch_no, ord, job_id, lane, facts, payload_args, payload_meta, payload_state, payload_blob)
   select p_move, p_batch, p_ord + row_number() over (order by d.aside_pos nulls first, d.due_at, d.job_id), d.job_id, d.lane,
          millrace.move_facts(d.job_id, d.lane, case when d.why in ('o', 'k', 't') then 'a' else d.why::text end,
-                             case when d.why = 'p' then d.resume_at when d.why not in ('o', 'k', 't') then d.due_at end, d.created_at, null, d.stale_at, d.run_limit,
+                             case when d.why = 'p' then d.resume_at when d.why not in ('o', 'k', 't') then coalesce(d.away_due, d.due_at) end, d.created_at, null, d.stale_at, d.run_limit,
                              d.attempt, d.lost, d.attempts_limit, d.job_kind, d.job_tenant, d.job_ref, d.job_source, d.order_key, d.unique_name, d.trail),
          d.payload_args, d.payload_meta, d.payload_state, d.payload_blob
     from millrace.delayed d
@@ -271,7 +320,7 @@ end $$;
 -- What waits in the log, lane by lane. A cancel that is not committed has marked a job, and nobody sees it yet; a claim would be told of it with a heartbeat, but
 -- another database would not. So a move takes jobs of the log only while nobody makes marks, and holds that lock to its commit. Who makes a mark may hold a lane and wait
 -- for that lock: hence the lock is only tried, and all lanes after the first one, too. What cannot be had now is for the next call.
-create or replace function millrace.move_log(p_now timestamptz, p_move millrace.move, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int)
+create or replace function millrace.move_log(p_now timestamptz, p_move millrace.move, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int, p_objects boolean)
 returns int
 language plpgsql
 as $$
@@ -294,7 +343,7 @@ begin
     loop
       v_taken := millrace.lane_take(p_now, v_lanes[i], p_max - v_n, 'm', 'move ' || p_move.move_id, null, false, false);
       exit when coalesce(v_taken.n, 0) = 0;
-      v_n := v_n + millrace.move_ranges(p_now, p_move.move_id, p_batch, p_ord + v_n, v_taken);
+      v_n := v_n + millrace.move_ranges(p_now, p_move.move_id, p_batch, p_ord + v_n, v_taken, p_objects);
       if v_n >= p_max then
         return v_n;
       end if;
@@ -304,7 +353,7 @@ begin
 end $$;
 
 -- What lane_take took, without what is marked, and without what has to stay, which is appended to its lane again.
-create or replace function millrace.move_ranges(p_now timestamptz, p_move int, p_batch bigint, p_ord int, p_taken millrace.taken)
+create or replace function millrace.move_ranges(p_now timestamptz, p_move int, p_batch bigint, p_ord int, p_taken millrace.taken, p_objects boolean)
 returns int
 language plpgsql
 as $$
@@ -324,7 +373,7 @@ begin
            array_agg(j.job_id) filter (where j.unique_name is not null and not s.stays)
       into v_stay, v_ids, v_keys
       from millrace.range_jobs(p_taken.seg[i] % 16, p_taken.lane, p_taken.from_xid[i], p_taken.from_pos[i], p_taken.to_xid[i], p_taken.hi, p_taken.rows[i]) j
-     cross join lateral (select millrace.move_stays(j.job_id, j.batch_id) as stays) s
+     cross join lateral (select millrace.move_stays(j.job_id, j.batch_id, p_objects) as stays) s
      where j.pos <> all (v_marked);
     insert into millrace.moving (move_id, batch_no, ord, job_id, lane, facts, payload_args, payload_meta, payload_state, payload_blob)
     select p_move, p_batch, p_ord + v_n + row_number() over (order by j.xid, j.pos), j.job_id, p_taken.lane,
@@ -389,7 +438,7 @@ begin
 end $$;
 
 -- Dead letters, oldest first.
-create or replace function millrace.move_dead(p_move int, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int)
+create or replace function millrace.move_dead(p_move int, p_queue millrace.queue, p_batch bigint, p_max int, p_ord int, p_objects boolean)
 returns int
 language plpgsql
 as $$
@@ -400,6 +449,7 @@ begin
     select d.slot, d.job_id, d.died_at
       from millrace.dead d
      where d.queue_id = p_queue.queue_id
+       and (p_objects or not millrace.move_is_stored(d.job_id))
      order by d.died_at, d.job_id
      limit p_max
        for update skip locked),
@@ -421,6 +471,19 @@ begin
   return v_n;
 end $$;
 
+-- How many bytes of a part travel: of one in the blob store those of the object.
+create or replace function millrace.move_weight(p_part bytea)
+returns bigint
+language plpgsql
+stable
+as $$
+begin
+  if millrace.is_object(p_part) and jsonb_typeof(millrace.part_reference(p_part) -> 'size') = 'number' then
+    return least((millrace.part_reference(p_part) ->> 'size')::numeric, 67108881)::bigint;
+  end if;
+  return coalesce(octet_length(p_part), 0);
+end $$;
+
 -- Jobs of more than 16 MB together are several batches: a batch is handed over in one piece. Each has at least one job.
 create or replace function millrace.move_split(p_move int, p_batch bigint)
 returns void
@@ -429,7 +492,7 @@ as $$
 declare
   c_budget constant bigint := 16777216;
 begin
-  if (select sum(coalesce(octet_length(m.payload_state), 0) + coalesce(octet_length(m.payload_blob), 0) + coalesce(pg_column_size(m.payload_args), 0)) <= c_budget
+  if (select sum(millrace.move_weight(m.payload_state) + millrace.move_weight(m.payload_blob) + coalesce(pg_column_size(m.payload_args), 0)) <= c_budget
         from millrace.moving m
        where m.move_id = p_move
          and m.batch_no = p_batch) then
@@ -439,7 +502,7 @@ begin
      set batch_no = p_batch + s.nth - 1
     from (select s.ord, dense_rank() over (order by s.piece) as nth
             from (select w.ord, floor((sum(w.bytes) over (order by w.ord) - w.bytes) / c_budget::numeric) as piece
-                    from (select m.ord, coalesce(octet_length(m.payload_state), 0) + coalesce(octet_length(m.payload_blob), 0)
+                    from (select m.ord, millrace.move_weight(m.payload_state) + millrace.move_weight(m.payload_blob)
                                         + coalesce(pg_column_size(m.payload_args), 0)::bigint as bytes
                             from millrace.moving m
                            where m.move_id = p_move

@@ -27,7 +27,7 @@ begin
         and millrace.lock_lease_at(p_now, c_name, p_worker, interval '30 seconds') is null then
     return null;
   end if;
-  return (select h.blob_home from millrace.home h);
+  return millrace.blob_home();
 end $$;
 
 -- What is to be moved to the store, from the number p_after on: of at most p_max jobs and about p_bytes, but at least one. A job that is due within seconds
@@ -37,7 +37,7 @@ returns table (no bigint, place text, id bigint, part text, object_name text, bo
 language plpgsql
 as $$
 declare
-  v_home text := (select h.blob_home from millrace.home h);
+  v_home text := millrace.blob_home();
 begin
   return query
     select w.out_no, w.place, w.job_id, w.part, w.object_name, w.bytes

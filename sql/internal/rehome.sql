@@ -112,12 +112,14 @@ begin
           setval('millrace.clean_clock', 0), setval('millrace.mark_hint', 0),
           setval('millrace.batch_hint', 1), setval('millrace.depend_hint', 1), setval('millrace.depend_low', 0), setval('millrace.depend_place', 0),
           setval('millrace.unique_hint', 0), setval('millrace.unique_sweep', 0);
-  insert into millrace.home (system_id)
-  select c.system_identifier
+  insert into millrace.home (system_id, blob_database)
+  select c.system_identifier, d.oid
     from pg_control_system() c
+    join pg_database d on d.datname = current_database()
       on conflict on constraint home_pk do update
      set system_id = excluded.system_id,
-         blob_home = excluded.blob_home;
+         blob_home = excluded.blob_home,
+         blob_database = excluded.blob_database;
   -- Objects belong to the database that wrote them. What rows of this one name it reads, but does not remove.
   delete from millrace.blob_object;
   delete from millrace.blob_doomed;

@@ -39,7 +39,8 @@ struct move {
     bool dry_run, give_back, follow, quiet;
     struct progress progress;
     // what was done
-    int64_t jobs, again, merged, batches;
+    int64_t jobs, again, merged, batches, carried, unreadable;
+    int64_t stored; // that stay, at the last look
     struct mover_counts before, after;
 };
 
@@ -81,6 +82,8 @@ static void note_step(struct move *move, const struct mover_step *step)
     move->again += step->again ? step->jobs : 0;
     move->merged += step->merged;
     move->batches++;
+    move->carried += step->carried;
+    move->unreadable += step->unreadable;
     progress_update(&move->progress, move->jobs, move->jobs);
 }
 
@@ -120,6 +123,7 @@ static int run_steps(struct move *move, struct mover *mover, struct mr_error *er
         struct mover_step step = {0};
         int code = step_until_done(move, mover, &step, err);
 
+        move->stored = step.stored;
         if (code || (step.jobs == 0 && !move->follow)) {
             return code;
         }
@@ -185,7 +189,20 @@ static void print_sum(const struct move *move)
     if (move->merged) {
         print_number("; ", move->merged, " had a unique key that a job there holds");
     }
+    if (move->carried) {
+        print_number("; ", move->carried, " payload parts from the blob store");
+    }
     puts("");
+    if (move->unreadable) {
+        print_number("", move->unreadable,
+                     " parts are missing in the blob store or damaged: their jobs become dead "
+                     "letters there\n");
+    }
+    if (move->stored) {
+        print_number("", move->stored,
+                     " jobs stay because a part of them is in the blob store: run this again with "
+                     "MILLRACE_BLOBS or --blobs\n");
+    }
 }
 
 static void print_json_counts(const char *name, const struct mover_counts *counts)
@@ -199,8 +216,11 @@ static void print_json_counts(const char *name, const struct mover_counts *count
 
 static void print_json(const struct move *move)
 {
-    printf("{\"jobs\":%lld,\"batches\":%lld,\"again\":%lld,\"merged\":%lld,", (long long)move->jobs,
-           (long long)move->batches, (long long)move->again, (long long)move->merged);
+    printf("{\"jobs\":%lld,\"batches\":%lld,\"again\":%lld,\"merged\":%lld,\"carried\":%lld,"
+           "\"unreadable\":%lld,\"stored\":%lld,",
+           (long long)move->jobs, (long long)move->batches, (long long)move->again,
+           (long long)move->merged, (long long)move->carried, (long long)move->unreadable,
+           (long long)move->stored);
     print_json_counts("before", &move->before);
     printf(",");
     print_json_counts("now", &move->after);
@@ -276,6 +296,7 @@ static int read_spec(struct move *move, const char *queue, struct mr_error *err)
     move->spec.from = move->shared.dsn;
     if (!move->spec.to && move->give_back) {
         move->spec.to = ""; // nobody asks it
+        move->spec.blobs = "";
     } else if (!move->spec.to) {
         mr_error_set(err, MR_EUSAGE, "move needs --to, the database to move to");
         mr_error_hint(err, "Example: millrace move %s --to postgresql://other/app", queue);
@@ -297,6 +318,10 @@ int cmd_move(int argc, char **argv)
         {"batch", OPTION_NUMBER, &move.batch, "NUMBER", "jobs at once (1000)"},
         {"limit", OPTION_COUNT, &move.limit, "NUMBER", "stop after so many, 0 for all (0)"},
         {"dead", OPTION_FLAG, &move.spec.dead, NULL, "dead letters, too"},
+        {"blobs", OPTION_STRING, &move.spec.blobs, "ADDRESS",
+         "the blob store that payload parts are in (MILLRACE_BLOBS)"},
+        {"to-blobs", OPTION_STRING, &move.spec.to_blobs, "ADDRESS",
+         "the one of the queue there; without it such parts go into rows"},
         {"wait", OPTION_DURATION, &move.wait_ms, "TIME",
          "for how long it tries again when it cannot go on (60s)"},
         {"follow", OPTION_FLAG, &move.follow, NULL, "go on with what comes in, until stopped"},
@@ -322,6 +347,7 @@ int cmd_move(int argc, char **argv)
         hint_go_on(&move, &err);
         return command_fail(&err);
     }
-    bool left = !move.give_back && waiting(&move, &move.after) + move.after.running > 0;
+    bool left =
+        !move.give_back && waiting(&move, &move.after) + move.after.running + move.stored > 0;
     return command_finish(left && !move.dry_run ? EXIT_FAILED : EXIT_DONE);
 }

@@ -158,8 +158,9 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_MOVE_TAKE] =
         {"mr_move_take",
          "select cardinality(t.jobs), t.origin, t.batch, t.jobs, t.args, t.meta, t.state,"
-         " t.blob from millrace.move_take($1::int, $2::int, $3::boolean) t",
-         3, true, false},
+         " t.blob, coalesce(nullif(current_setting('millrace.move_stored', true), ''), '0')::int"
+         " from millrace.move_take($1::int, $2::int, $3::boolean, $4::boolean) t",
+         4, true, false},
     [CALL_MOVE_ARRIVE] = {"mr_move_arrive",
                           "select a ->> 'again', a ->> 'merged', a from millrace.move_arrive($2,"
                           " $3::bigint, $1, $4::jsonb[], $5::jsonb[], $6::jsonb[], $7::bytea[],"

@@ -13,6 +13,7 @@
 #include "base/json_scan.h"
 #include "base/str.h"
 #include "client/batch.h"
+#include "client/parcel_json.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 // What an entry takes beside what is in it, as measured.
@@ -285,6 +286,21 @@ void delivery_read_outcome(const char *word, const char *members, struct outcome
         }
     }
     outcome_fail(ret, "what its worker wrote to Redis cannot be read as an outcome", 0, false);
+}
+
+void delivery_wrap(struct outcome *outcome)
+{
+    AUTO_PARCEL parcel = {0};
+    AUTO_BUF object, coded;
+
+    buf_init(&object, OUTCOME_ENTRY_MAX);
+    buf_init(&coded, OUTCOME_ENTRY_MAX);
+    buf_printf(&object, "{%s}", buf_peek(&outcome->members));
+    struct json_slice members = {buf_peek(&object), object.len};
+    if (object.status == 0 && parcel_json_must(members) &&
+        parcel_json_pack(&parcel, NULL, members, &coded, NULL) == 0) {
+        outcome_replace(outcome, coded.data + 1, coded.len - 2);
+    }
 }
 
 bool delivery_read_report(const redisReply *entry, struct delivery_outcome *ret)

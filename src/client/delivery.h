@@ -63,6 +63,10 @@ int delivery_read_jobs(redisReply *const *entries, size_t count, const char *que
 // a word that is none, makes a failure that says so.
 const char *delivery_word(const struct outcome *outcome);
 void delivery_read_outcome(const char *word, const char *members, struct outcome *ret);
+// A worker codes nothing of what it writes to Redis: whoever gives an outcome to the database does.
+// For one that is not settled by a worker of the relay's, which would: parts that begin like coded
+// ones are wrapped. Without memory the outcome stays as it is.
+void delivery_wrap(struct outcome *outcome);
 
 #define DELIVERY_PROGRESS "progress"
 

@@ -181,6 +181,20 @@ void depot_get(struct depot *depot, struct blob_item *items, size_t count)
     end(depot, at, code != 0 && store_failed(items, count));
 }
 
+int depot_has(struct depot *depot, const char *prefix, bool *ret, struct mr_error *err)
+{
+    AUTO_BLOB_PAGE page = {0};
+    int at = begin(depot);
+
+    if (at < 0) {
+        return mr_error_set(err, MR_ECONNECT, "the blob store is left alone for a while");
+    }
+    int code = blob_list(depot->stores[at], prefix, NULL, &page, err);
+    end(depot, at, code == MR_ECONNECT);
+    *ret = code == 0 && page.count > 0;
+    return code;
+}
+
 int64_t depot_pause_ms(struct depot *depot)
 {
     pthread_mutex_lock(&depot->lock);

@@ -42,6 +42,9 @@ int depot_put(struct depot *depot, struct blob_item *items, size_t count, struct
 // Each item has its result; the caller frees the bodies with blob_items_done().
 void depot_get(struct depot *depot, struct blob_item *items, size_t count);
 
+// Whether any object's key begins with `prefix`. Fails as depot_put() does, and with MR_ECONFIG.
+int depot_has(struct depot *depot, const char *prefix, bool *ret, struct mr_error *err);
+
 // How long a job waits whose objects could not be read.
 int64_t depot_pause_ms(struct depot *depot);
 #define DEPOT_PAUSE_MIN_MS 2000

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //
 // What passes from one database to the other passes as it is: the columns of move_take() in their
-// binary form are the parameters of move_arrive(), and nobody here looks into them.
+// binary form are the parameters of move_arrive(), and nobody here looks into them; but for payload
+// parts that are in the blob store (mover_parts.h).
 
 #include "client/mover.h"
 
@@ -13,6 +14,7 @@
 #include "base/str.h"
 #include "client/call.h"
 #include "client/conn.h"
+#include "client/mover_parts.h"
 
 // Columns of CALL_MOVE_TAKE. From the origin on they are parameters of CALL_MOVE_ARRIVE.
 enum {
@@ -23,7 +25,8 @@ enum {
     TAKE_ARGS,
     TAKE_META,
     TAKE_STATE,
-    TAKE_BLOB
+    TAKE_BLOB,
+    TAKE_STORED
 };
 enum { ARRIVE_AGAIN, ARRIVE_MERGED, ARRIVE_SAID };
 enum { BEGIN_MOVE, BEGIN_COUNTS };
@@ -35,13 +38,24 @@ struct mover {
     struct mover_spec spec;
     struct conn *from;
     struct conn *to;
-    bool begun; // place and move are known
+    struct depot *depot, *to_depot; // NULL: none is known
+    bool begun;                     // place and move are known
     char place[NAME_SIZE];
     char move[NAME_SIZE];
     char origin[NAME_SIZE]; // of a shadow
     int64_t mirrored, cut;  // of a shadow, when it began or was checked last
     int64_t to_depth;       // when it began, or was counted last
 };
+
+// A copy is compared as it stands: it names the object that its job names.
+static int open_depots(struct mover *mover, struct mr_error *err)
+{
+    const struct mover_spec *spec = &mover->spec;
+    const struct depot_options from = {.address = spec->blobs}, to = {.address = spec->to_blobs};
+    int code = spec->copy ? 0 : depot_new(&from, &mover->depot, err);
+
+    return code || spec->copy || !spec->to_blobs ? code : depot_new(&to, &mover->to_depot, err);
+}
 
 int mover_new(const struct mover_spec *spec, struct mover **ret, struct mr_error *err)
 {
@@ -60,6 +74,11 @@ int mover_new(const struct mover_spec *spec, struct mover **ret, struct mr_error
     if (!mover->spec.to_queue) {
         mover->spec.to_queue = spec->queue;
     }
+    int code = open_depots(mover, err);
+    if (code) {
+        mover_free(mover);
+        return code;
+    }
     *ret = mover;
     return 0;
 }
@@ -69,6 +88,8 @@ void mover_free(struct mover *mover)
     if (mover) {
         conn_free(mover->from);
         conn_free(mover->to);
+        depot_free(mover->depot);
+        depot_free(mover->to_depot);
         free(mover);
     }
 }
@@ -242,14 +263,15 @@ static int take(struct mover *mover, PGresult **ret, struct mr_error *err)
     call_text(&call, mover->move);
     call_number(&call, mover->spec.batch);
     call_bool(&call, mover->spec.dead);
+    call_bool(&call, mover->depot != NULL);
     return ask(mover, &mover->from, &call, ret, err);
 }
 
-static int64_t taken_count(const PGresult *batch)
+static int64_t binary_number(const PGresult *batch, int column)
 {
     uint32_t network;
 
-    memcpy(&network, PQgetvalue(batch, 0, TAKE_COUNT), sizeof(network));
+    memcpy(&network, PQgetvalue(batch, 0, column), sizeof(network));
     return ntohl(network);
 }
 
@@ -259,14 +281,55 @@ static void pass_on(struct call *call, const PGresult *batch, int column)
     call_bytes(call, PQgetvalue(batch, 0, column), (size_t)PQgetlength(batch, 0, column));
 }
 
-static int arrive(struct mover *mover, const PGresult *batch, PGresult **ret, struct mr_error *err)
+// What the queue there wants with parts; asked for each batch that has some.
+static int ask_policy(struct mover *mover, struct policy *ret, struct mr_error *err)
+{
+    AUTO_CALL call;
+    AUTO_RESULT *rows = NULL;
+
+    call_init(&call, CALL_PAYLOAD_POLICY);
+    call_text(&call, mover->spec.to_queue);
+    call_text(&call, NULL);
+    int code = ask(mover, &mover->to, &call, &rows, err);
+    return code ? code : policy_read(PQgetvalue(rows, 0, 0), ret, err);
+}
+
+static int carry(struct mover *mover, const PGresult *batch, struct mover_parts *parts,
+                 struct mr_error *err)
+{
+    struct mover_column columns[MOVER_COLUMNS];
+    struct policy policy = {0};
+
+    if (!mover->depot) {
+        return 0;
+    }
+    for (int i = 0; i < MOVER_COLUMNS; i++) {
+        int column = TAKE_STATE + i;
+        columns[i] = (struct mover_column){PQgetvalue(batch, 0, column),
+                                           (size_t)PQgetlength(batch, 0, column)};
+    }
+    int code = mover->to_depot ? ask_policy(mover, &policy, err) : 0;
+    return code ? code
+                : mover_parts_carry(parts, columns, mover->depot, mover->to_depot, &policy, err);
+}
+
+static int arrive(struct mover *mover, const PGresult *batch, const struct mover_parts *parts,
+                  PGresult **ret, struct mr_error *err)
 {
     AUTO_CALL call;
 
     call_init(&call, CALL_MOVE_ARRIVE);
     call_text(&call, mover->spec.to_queue);
-    for (int column = TAKE_ORIGIN; column <= TAKE_BLOB; column++) {
+    for (int column = TAKE_ORIGIN; column < TAKE_STATE; column++) {
         pass_on(&call, batch, column);
+    }
+    for (int i = 0; i < MOVER_COLUMNS; i++) {
+        const struct buf *own = &parts->columns[i];
+        if (own->len > 0) {
+            call_bytes(&call, own->data, own->len);
+        } else {
+            pass_on(&call, batch, TAKE_STATE + i);
+        }
     }
     return ask(mover, &mover->to, &call, ret, err);
 }
@@ -283,24 +346,40 @@ static int done(struct mover *mover, const PGresult *batch, const char *said, st
     return ask(mover, &mover->from, &call, &rows, err);
 }
 
+static int hand_over(struct mover *mover, const PGresult *batch, struct mover_step *step,
+                     struct mr_error *err)
+{
+    AUTO_MOVER_PARTS parts;
+    AUTO_RESULT *came = NULL;
+    int code;
+
+    mover_parts_init(&parts);
+    if ((code = carry(mover, batch, &parts, err)) ||
+        (code = arrive(mover, batch, &parts, &came, err)) ||
+        (code = done(mover, batch, PQgetvalue(came, 0, ARRIVE_SAID), err))) {
+        return code;
+    }
+    step->again = PQgetvalue(came, 0, ARRIVE_AGAIN)[0] == 't';
+    step->merged = number(came, ARRIVE_MERGED);
+    step->carried = (int64_t)parts.parcel.object_count;
+    step->unreadable = parts.unreadable;
+    return 0;
+}
+
 int mover_step(struct mover *mover, struct mover_step *ret, struct mr_error *err)
 {
     AUTO_RESULT *batch = NULL;
-    AUTO_RESULT *came = NULL;
     int code = ensure_begun(mover, err);
 
     // A database that cannot be reached has to be known before jobs leave the other one.
     if (code || (code = open_side(mover, &mover->to, err)) || (code = take(mover, &batch, err))) {
         return code;
     }
-    struct mover_step step = {.jobs = taken_count(batch)};
-    if (step.jobs > 0) {
-        if ((code = arrive(mover, batch, &came, err)) ||
-            (code = done(mover, batch, PQgetvalue(came, 0, ARRIVE_SAID), err))) {
-            return code;
-        }
-        step.again = PQgetvalue(came, 0, ARRIVE_AGAIN)[0] == 't';
-        step.merged = number(came, ARRIVE_MERGED);
+    struct mover_step step = {.jobs = binary_number(batch, TAKE_COUNT)};
+    if (step.jobs == 0) {
+        step.stored = binary_number(batch, TAKE_STORED);
+    } else if ((code = hand_over(mover, batch, &step, err))) {
+        return code;
     }
     *ret = step;
     return 0;

@@ -24,6 +24,8 @@ struct mover_spec {
     const char *to_queue; // NULL: of the same name
     int batch;            // jobs in a step at most: 1 to MOVER_BATCH_MAX
     bool dead;            // dead letters, too, after all else
+    const char *blobs;    // the store of jobs that have a part there; NULL: $MILLRACE_BLOBS
+    const char *to_blobs; // where queues with `offload` there have them; NULL: parts go into rows
     // A shadow: the jobs stay, copies of them go.
     bool copy;
     double share;       // of the tenants, in percent; 0: all
@@ -46,13 +48,16 @@ struct mover_counts {
 };
 
 struct mover_step {
-    int64_t jobs;   // 0: nothing is left that can be moved
-    int64_t merged; // of these: another job there had their unique key
-    bool again;     // the batch had arrived before, with a mover that did not live to say so
+    int64_t jobs;       // 0: nothing is left that can be moved
+    int64_t merged;     // of these: another job there had their unique key
+    bool again;         // the batch had arrived before, with a mover that did not live to say so
+    int64_t carried;    // parts that were objects of the blob store
+    int64_t unreadable; // of these: missing or damaged, they went as they were
+    int64_t stored;     // no jobs: so many stay because no blob store is known
 };
 
 // The spec's texts are borrowed for the mover's life. Does not connect. The caller frees *ret with
-// mover_free(). MR_EUSAGE, MR_ENOMEM.
+// mover_free(). MR_EUSAGE, MR_ENOMEM; MR_ECONFIG for the address of a blob store, or no keys.
 int mover_new(const struct mover_spec *spec, struct mover **ret, struct mr_error *err);
 void mover_free(struct mover *mover);
 

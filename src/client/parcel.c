@@ -219,6 +219,18 @@ int parcel_pack_bytes(struct parcel *parcel, const struct policy *policy, const 
     return add_reference(parcel, policy, original, data, size, err);
 }
 
+int parcel_pack_stored(struct parcel *parcel, const struct policy *policy, const void **data,
+                       size_t *size, struct mr_error *err)
+{
+    struct part part = {.size = *size};
+    int code = part_is_coded(*data, *size) ? part_read(*data, *size, &part, err) : 0;
+
+    if (code || part.size > PART_SIZE_MAX || !is_object_size(parcel, policy, *size)) {
+        return code;
+    }
+    return add_reference(parcel, policy, part.size, data, size, err);
+}
+
 // Whether the server would take it for jsonb, as far as that can be told here: what is coded it
 // does not see. The rest is left to it, to be taken or refused as ever.
 static bool is_safe_json(const char *args, size_t size)
@@ -374,6 +386,18 @@ int parcel_want_job(struct parcel *parcel, const mr_claimed_job *job, struct mr_
     int code = parcel_want(parcel, job->state, job->state_size, err);
 
     return code ? code : parcel_want(parcel, job->blob, job->blob_size, err);
+}
+
+const struct blob_item *parcel_object(struct parcel *parcel, const void *data, size_t size)
+{
+    struct part_object object;
+    struct part part;
+
+    if (!parcel_is_object(data, size) || part_read(data, size, &part, NULL) ||
+        part_read_object(&part, &object, NULL)) {
+        return NULL;
+    }
+    return find_object(parcel, object.key);
 }
 
 void parcel_fetch(struct parcel *parcel, struct depot *depot)

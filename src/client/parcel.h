@@ -50,6 +50,11 @@ int parcel_pack_args(struct parcel *parcel, const struct policy *policy, const c
 int parcel_pack_job(struct parcel *parcel, const struct policy *policy, mr_job_spec *job,
                     struct mr_error *err);
 
+// The same of what an object held or a row had: it is coded as it is to be, and may only become an
+// object.
+int parcel_pack_stored(struct parcel *parcel, const struct policy *policy, const void **data,
+                       size_t *size, struct mr_error *err);
+
 // Parts that became objects: they are written before the row that names them. Where `offloads` is
 // not set none does. What was given to be packed lives until then. Fails as depot_put() does, and
 // then everything has to be packed again without `offloads`: parcel_pack_again().
@@ -69,6 +74,10 @@ int parcel_keep(struct parcel *parcel, struct buf *buf, struct mr_error *err);
 int parcel_want(struct parcel *parcel, const void *data, size_t size, struct mr_error *err);
 int parcel_want_job(struct parcel *parcel, const mr_claimed_job *job, struct mr_error *err);
 void parcel_fetch(struct parcel *parcel, struct depot *depot);
+
+// Of what was noted, the object that a value names, for whoever wants the bytes and not the
+// original. NULL: none. Borrowed.
+const struct blob_item *parcel_object(struct parcel *parcel, const void *data, size_t size);
 
 // Whether a value is an object, and a part of a job.
 bool parcel_is_object(const void *data, size_t size);

@@ -493,11 +493,11 @@ void worker_settle(struct worker *worker, struct held_job *held, struct outcome 
         if (lease->delivery) { // the relay does not know yet
             worker_add_entry(lease, held->job->id, outcome);
         }
-    } else {
-        if (!worker_ship(worker, held, outcome)) {
-            worker_code_inline(worker, outcome);
-            worker_add_entry(lease, held->job->id, outcome);
-        }
+    } else if (lease->delivery) { // the relay codes it, once
+        worker_add_entry(lease, held->job->id, outcome);
+    } else if (!worker_ship(worker, held, outcome)) {
+        worker_code_inline(worker, outcome);
+        worker_add_entry(lease, held->job->id, outcome);
     }
     if (!worker->advancing && !worker->woken) {
         worker->woken = true;

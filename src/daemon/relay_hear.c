@@ -199,6 +199,7 @@ static void inherit(struct estate *estate, const struct delivery_outcome *told)
     call_init(&call, CALL_FINISH);
     redis_args_copy(&estate->given, told->number);
     delivery_read_outcome(told->word, told->members, &outcome);
+    delivery_wrap(&outcome);
     if (str_equal(told->word, DELIVERY_PROGRESS) || outcome.kind == OUTCOME_ELSEWHERE) {
         return;
     }

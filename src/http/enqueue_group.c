@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "http/api.h"
 #include "http/exchange.h"
 #include "http/job_line.h"
+#include "http/payloads.h"
 #include "http/place.h"
 
 #define JOBS_MAX  500
@@ -80,13 +82,15 @@ static void reply_id(struct exchange *exchange, int64_t id)
 
 static void send_alone(struct exchange *exchange, enum database_lane lane);
 
-// Of several shards the next may take it.
+// Of several shards the next may take it; with objects of its own.
 static void failed(struct exchange *exchange, const struct mr_error *err, bool sent)
 {
-    if (place_again(exchange, err, sent)) {
-        send_alone(exchange, DATABASE_COMMON);
-    } else {
+    if (!place_again(exchange, err, sent)) {
         exchange_fail(exchange, err);
+    } else if (payloads_unpack(exchange)) {
+        api_enqueue(exchange);
+    } else {
+        send_alone(exchange, DATABASE_COMMON);
     }
 }
 

@@ -23,6 +23,7 @@ struct exchange *exchange_new(struct http *http, const char *uri)
     exchange->site = sites_several(http) ? NULL : &http->sites[0];
     buf_init(&exchange->body, (size_t)http->options.max_body);
     buf_init(&exchange->packed, CALL_SIZE_MAX);
+    buf_init(&exchange->unpacked, CALL_SIZE_MAX);
     target_read(uri, &exchange->target, &exchange->target_err);
     http->exchanges++;
     return exchange;
@@ -41,6 +42,7 @@ void exchange_free(struct exchange *exchange, bool delivered)
     target_done(&exchange->target);
     buf_done(&exchange->body);
     buf_done(&exchange->packed);
+    buf_done(&exchange->unpacked);
     parcel_done(&exchange->parcel);
     free(exchange);
 }

@@ -49,6 +49,8 @@ struct exchange {
     struct buf packed;             // then: what is to be sent afterwards
     route_fn *shipped, *unshipped; // what goes on then, and where they could not be written
     bool inline_only;              // that was so: no part of it becomes an object
+    bool offloaded;                // its body names objects, which are those of its site
+    struct buf unpacked;           // then: the body as it came, for another site
     bool begun;                    // the head was looked at
     bool suspended;
     bool gone; // the client has left

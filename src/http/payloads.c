@@ -143,6 +143,7 @@ static void on_shipped(void *arg, struct parcel *parcel, bool failed)
     struct exchange *exchange = arg;
 
     (void)parcel;
+    exchange->offloaded = !failed;
     if (failed) {
         exchange->inline_only = true;
         buf_done(&exchange->packed);
@@ -166,9 +167,26 @@ bool payloads_ships(struct exchange *exchange, struct buf *packed, route_fn *the
 
 void payloads_take_packed(struct exchange *exchange)
 {
-    buf_done(&exchange->body);
+    if (exchange->offloaded && sites_several(exchange->http)) {
+        buf_done(&exchange->unpacked);
+        exchange->unpacked = exchange->body;
+    } else {
+        buf_done(&exchange->body);
+    }
     exchange->body = exchange->packed;
     buf_init(&exchange->packed, CALL_SIZE_MAX);
+}
+
+bool payloads_unpack(struct exchange *exchange)
+{
+    if (!exchange->offloaded || exchange->unpacked.len == 0) {
+        return false;
+    }
+    buf_done(&exchange->body);
+    exchange->body = exchange->unpacked;
+    buf_init(&exchange->unpacked, CALL_SIZE_MAX);
+    exchange->offloaded = false;
+    return true;
 }
 
 // ---- bodies under a lease ----

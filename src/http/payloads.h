@@ -34,6 +34,9 @@ int payloads_add_job(struct exchange *exchange, const struct job_line *job, cons
 bool payloads_ships(struct exchange *exchange, struct buf *packed, route_fn *then, route_fn *again);
 // The body is what was packed.
 void payloads_take_packed(struct exchange *exchange);
+// The body is what it was before, where it names objects: those are of one database, which removes
+// what it knows nothing of, so another one's row must not name them. False: it names none.
+bool payloads_unpack(struct exchange *exchange);
 
 // Asks what a queue wants, and calls `then`, now or later, whatever the answer.
 void payloads_ask(struct exchange *exchange, const char *queue, route_fn *then);

@@ -209,7 +209,7 @@ stored()
 
 @test "the sweep knows objects of living jobs, and removes one whose row was never written" {
     "$DRIVER" put one 3 3000
-    home=$(sql "select blob_home from millrace.home")
+    home=$(sql "select millrace.blob_home()")
     s3_native PUT "/$bucket/here/$home/20200101/new-orphan" --data-binary orphan >/dev/null
     objects 4
     carry_and_sweep sweeper 1ms

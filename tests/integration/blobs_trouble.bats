@@ -49,7 +49,7 @@ teardown()
 }
 
 @test "orphans are removed, and nothing else" {
-    home=$(sql "select blob_home from millrace.home")
+    home=$(sql "select millrace.blob_home()")
     s3_native PUT "/$bucket/here/$home/20260101/1-state-abc" --data-binary orphan >/dev/null
     s3_native PUT "/$bucket/here/another/20260101/1-state-abc" --data-binary 'of another database' >/dev/null
     s3_native PUT "/$bucket/elsewhere" --data-binary 'of somebody else' >/dev/null

@@ -411,7 +411,7 @@ $$;
 create function object_put(p_at numeric, p_queue text) returns boolean language sql as $$
   select millrace.enqueue_at(at(p_at), 'k', '{}', p_queue, 50, null, null, null, null, null, null, null, null, null, null,
                              '\x894d52500d0a1a0a6f0000000000000bb8'::bytea
-                             || convert_to(format('{"key":"%s/20300101/new-1","size":3000,"sha256":"%s"}', (select h.blob_home from millrace.home h), repeat('0', 64)), 'UTF8'),
+                             || convert_to(format('{"key":"%s/20300101/new-1","size":3000,"sha256":"%s"}', millrace.blob_home(), repeat('0', 64)), 'UTF8'),
                              null, null) > 0
 $$;
 

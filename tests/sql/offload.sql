@@ -4,7 +4,7 @@
 select no_plan();
 
 select millrace.set_queue('q', '{"parts": 1}');
-select h.blob_home as home from millrace.home h \gset
+select millrace.blob_home() as home \gset
 
 -- A part as a client writes it; p_key without the database's own first part is somebody else's object.
 create function t.ref(p_name text, p_home text = null)
@@ -12,7 +12,7 @@ returns bytea
 language sql
 as $$
   select '\x894d52500d0a1a0a6f'::bytea || int8send(3000)
-         || convert_to(format('{"key":"%s/20300101/new-%s","size":3000,"sha256":"%s"}', coalesce(p_home, (select h.blob_home from millrace.home h)), p_name, repeat('0', 64)), 'UTF8')
+         || convert_to(format('{"key":"%s/20300101/new-%s","size":3000,"sha256":"%s"}', coalesce(p_home, millrace.blob_home()), p_name, repeat('0', 64)), 'UTF8')
 $$;
 create function t.ledger()
 returns text
