@@ -174,7 +174,7 @@ put_jobs()
     says 400
     api GET "/api/v1/jobs?queue=$queue&shard=1"
     says 200 '[.jobs | length, .[0].shard]' '[4,null]'
-    for path in system doctor history batches/1; do
+    for path in system doctor batches/1; do
         api GET "/api/v1/$path"
         says 400
         [[ $body == *'shard=N'* ]]
@@ -195,6 +195,35 @@ put_jobs()
     done
     curl -s -m 3 -H 'Authorization: Bearer admin-token' "$api/api/v1/events" >events || true
     [ "$(sed -n 's/^data: //p' events | head -1 | jq -c "[.shards[].shard], [.queues[] | select(.queue == \"$queue\") | .available]" | paste -sd' ')" = '[0,1,2] [10]' ]
+}
+
+@test "history is that of all shards together, and of those that can be asked" {
+    put_jobs 2
+    on 1 "select millrace.enqueue('k', queue => '$queue.one')" >/dev/null
+    last_is()
+    {
+        api GET "$1"
+        [ "$(jq -c '.points[-1].available' <<<"$body")" = "$2" ]
+    }
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1" 6
+    says 200 '[(.points | length), .step_seconds, [.shards[].status]]' '[6,10,["active","active","active"]]'
+    [ "$(jq '[.points[] | keys[]] | index("shard")' <<<"$body")" = null ]
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1&shard=1" 2
+    wait_until 60 last_is "/api/v1/history?queue=$queue.one&minutes=1" 1 # the others do not have it
+    api GET /api/v1/history
+    says 200 '[.queue, (.points | length)]' '[null,180]'
+    api GET /api/v1/history?queue=nowhere
+    says 404
+    api GET /api/v1/history?minutes=9999
+    says 400
+    server crash 1 >/dev/null
+    wait_until 30 shards_are '["active","down","active"]'
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1" 4
+    says 200 '[.shards[1].status, .shards[1].error]' '["down","shard 1 cannot be reached"]'
+    api GET "/api/v1/history?queue=$queue.one"
+    says 503 .error.message '"shard 1 cannot be reached"'
+    server restart 1 >/dev/null
+    wait_until 60 shards_are '["active","active","active"]'
 }
 
 @test "changes are made on all shards, or on the one that is chosen" {
