@@ -81,7 +81,7 @@ static json_t *read_share(const struct share *share)
     return value;
 }
 
-static int add_figures(const struct across *across, struct buf *out, struct mr_error *err)
+static json_t *add_up(const struct across *across)
 {
     json_t *all = NULL;
 
@@ -94,7 +94,33 @@ static int add_figures(const struct across *across, struct buf *out, struct mr_e
             all = one;
         }
     }
+    return all;
+}
+
+static json_t *add_histories(const struct across *across)
+{
+    json_t *answers[SHARD_NUMBERS], *all = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < across->count; i++) {
+        json_t *one = has_said(&across->shares[i]) ? read_share(&across->shares[i]) : NULL;
+        if (one) {
+            answers[count++] = one;
+        }
+    }
+    all = merge_history(answers, count);
+    for (size_t i = 0; i < count; i++) {
+        json_decref(answers[i]);
+    }
+    return all;
+}
+
+static int add_figures(const struct exchange *exchange, struct buf *out, struct mr_error *err)
+{
+    bool history = exchange->route->call == CALL_API_HISTORY;
+    json_t *all = history ? add_histories(exchange->work) : add_up(exchange->work);
     char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
     json_decref(all);
     if (!text || text[0] != '{') {
         free(text);
@@ -170,7 +196,7 @@ static void finish(struct exchange *exchange)
         return;
     }
     int code = exchange->route->place == PLACE_LIST ? add_pages(exchange, &body, &err)
-                                                    : add_figures(across, &body, &err);
+                                                    : add_figures(exchange, &body, &err);
     if (code) {
         exchange_fail(exchange, &err);
         return;

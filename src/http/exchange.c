@@ -100,7 +100,7 @@ static void reply_error(struct exchange *exchange, unsigned status, const char *
 {
     AUTO_BUF body;
 
-    buf_init(&body, REPLY_ERROR_MAX);
+    buf_init(&body, REPLY_ERROR_MAX + (members ? strlen(members) : 0));
     reply_error_body(&body, code, message, hint, members);
     exchange_reply(exchange, status, &body);
     if (exchange->response && status == 429) {

@@ -145,6 +145,106 @@ void merge_mark(json_t *value, int shard)
     }
 }
 
+// ---- figures over time ----
+
+static const char *const sums[] = {"enqueued", "completed", "failed", "available",
+                                   "running",  "retrying",  "dead"};
+
+enum { SUM_COUNT = sizeof(sums) / sizeof(sums[0]) };
+
+// One answer, with what it has known so far.
+struct story {
+    const json_t *points;
+    bool begun[SUM_COUNT];
+};
+
+static const json_t *point_of(const struct story *story, size_t ago)
+{
+    size_t count = json_array_size(story->points);
+
+    return ago < count ? json_array_get(story->points, count - 1 - ago) : NULL;
+}
+
+static void add_sum(struct story *stories, size_t count, size_t ago, size_t which, json_t *into)
+{
+    bool any = false, all = true;
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(point_of(&stories[i], ago), sums[which]);
+        stories[i].begun[which] = stories[i].begun[which] || json_is_number(value);
+        any = any || json_is_number(value);
+        all = all && (json_is_number(value) || !stories[i].begun[which]);
+        sum += json_number_value(value);
+    }
+    if (any && all) {
+        json_object_set_new(into, sums[which],
+                            sum == (double)(json_int_t)sum ? json_integer((json_int_t)sum)
+                                                           : json_real(sum));
+    }
+}
+
+static void add_mean(const struct story *stories, size_t count, size_t ago, const char *name,
+                     json_t *into)
+{
+    double sum = 0, weight = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const json_t *point = point_of(&stories[i], ago);
+        const json_t *value = json_object_get(point, name);
+        double ended = json_number_value(json_object_get(point, "completed")) +
+                       json_number_value(json_object_get(point, "failed"));
+        sum += json_is_number(value) ? json_number_value(value) * ended : 0;
+        weight += json_is_number(value) ? ended : 0;
+    }
+    if (weight > 0) {
+        json_object_set_new(into, name, json_real(sum / weight));
+    }
+}
+
+static void add_worst(const struct story *stories, size_t count, size_t ago, const char *name,
+                      json_t *into)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(point_of(&stories[i], ago), name);
+        if (json_is_object(value)) {
+            merge_member(into, name, value);
+        }
+    }
+}
+
+static json_t *add_point(struct story *stories, size_t count, size_t ago)
+{
+    json_t *into = json_object();
+
+    json_object_set(into, "at", json_object_get(point_of(&stories[0], ago), "at"));
+    for (size_t which = 0; which < SUM_COUNT; which++) {
+        add_sum(stories, count, ago, which, into);
+    }
+    add_mean(stories, count, ago, "wait_seconds", into);
+    add_mean(stories, count, ago, "run_seconds", into);
+    add_worst(stories, count, ago, "wait", into);
+    add_worst(stories, count, ago, "run", into);
+    return into;
+}
+
+json_t *merge_history(json_t *const *answers, size_t count)
+{
+    struct story *stories = calloc(count, sizeof(*stories));
+    json_t *all = count ? json_copy(answers[0]) : NULL; // all but its points stays
+    json_t *points = json_array();
+
+    for (size_t i = 0; stories && i < count; i++) {
+        stories[i].points = json_object_get(answers[i], "points");
+    }
+    for (size_t ago = stories ? json_array_size(stories[0].points) : 0; ago > 0; ago--) {
+        json_array_append_new(points, add_point(stories, count, ago - 1));
+    }
+    json_object_set_new(all, "points", points);
+    free(stories);
+    return all;
+}
+
 // ---- pages ----
 
 struct element {

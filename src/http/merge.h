@@ -19,6 +19,12 @@ void merge_figures(json_t *into, const json_t *from);
 // The same before the first: marks what is in its lists.
 void merge_mark(json_t *value, int shard);
 
+// The answers of history() as one, which the caller frees; NULL without memory. Points go together
+// by how long ago they are, whatever each server's clock says: rates and gauges are added up, means
+// count by how many jobs ended, percentiles are those of the worst. Of what a shard did not know at
+// a point nothing is known; before the first that it knows it had nothing.
+json_t *merge_history(json_t *const *answers, size_t count);
+
 // A page of a shard: an object with one list.
 struct merge_page {
     int shard;

@@ -10,24 +10,21 @@
 #include <string.h>
 
 #include "handler/trace.h"
+#include "http/chunk.h"
 #include "http/exchange.h"
-#include "http/job_line.h"
-#include "http/payloads.h"
 #include "http/place.h"
+
+// What a reply says beside its error: the lines of a chunk, and each shard with its trouble.
+#define MEMBERS_MAX (256 * 1024)
 
 struct stream {
     struct splitter splitter;
-    bool taken;       // the line in `lines` was handed out: the next byte begins another
-    struct buf chunk; // an array of jobs, without its end
-    int64_t line;     // number of the last one
-    int64_t first;    // line of the chunk
-    int jobs;         // in the chunk
-    int64_t enqueued; // committed
-    bool flying;      // a chunk is under way
-    bool over;        // the body has ended
+    bool taken;   // the line in `lines` was handed out: the next byte begins another
+    int64_t line; // number of the last one
+    struct chunk *chunk;
+    bool flying; // it is under way
+    bool over;   // the body has ended
     char traceparent[64];
-    bool unknown;                   // what a queue wants with payloads is
-    char queue[PAYLOADS_NAME_SIZE]; // the last one of which it is
 };
 
 // ---- lines ----
@@ -69,163 +66,75 @@ bool splitter_is_blank(struct json_slice line)
 
 static void stream_fail(struct exchange *exchange, const struct mr_error *err)
 {
-    struct stream *stream = exchange->work;
-    char members[64];
+    const struct stream *stream = exchange->work;
+    AUTO_BUF members;
 
-    snprintf(members, sizeof(members), ",\"enqueued\":%" PRId64, stream->enqueued);
-    exchange_fail_with(exchange, err, members);
+    buf_init(&members, MEMBERS_MAX);
+    buf_printf(&members, ",\"enqueued\":%" PRId64, chunk_enqueued(stream->chunk));
+    if (!exchange->site) {
+        buf_printf(&members, ",\"line\":%" PRId64, stream->line);
+    }
+    chunk_tell(stream->chunk, true, &members);
+    exchange_fail_with(exchange, err, members.status ? NULL : buf_peek(&members));
 }
 
 static void reply(struct exchange *exchange)
 {
-    struct stream *stream = exchange->work;
+    const struct stream *stream = exchange->work;
     AUTO_BUF body;
 
-    buf_init(&body, 64);
-    buf_printf(&body, "{\"enqueued\":%" PRId64 "}", stream->enqueued);
+    buf_init(&body, MEMBERS_MAX);
+    buf_printf(&body, "{\"enqueued\":%" PRId64, chunk_enqueued(stream->chunk));
+    chunk_tell(stream->chunk, false, &body);
+    buf_puts(&body, "}");
     exchange_reply(exchange, 201, &body);
 }
 
 // ---- chunks ----
 
-static void on_enqueued(void *arg, struct json_slice value)
+static void chunk_over(struct exchange *exchange, const struct mr_error *err)
 {
-    struct job_line job;
-
-    if (job_line_read(value, &job, NULL) == 0) {
-        job_line_count(job.queue, job.kind, arg);
-    }
-}
-
-static void chunk_answered(void *arg, PGresult *result, const struct mr_error *err)
-{
-    struct exchange *exchange = arg;
     struct stream *stream = exchange->work;
 
     stream->flying = exchange->busy = false;
     if (err) {
-        struct mr_error mine = *err;
-        mr_error_prefix(&mine, "lines %" PRId64 " to %" PRId64, stream->first, stream->line);
-        stream_fail(exchange, &mine);
-        return;
-    }
-    stream->enqueued += PQntuples(result);
-    json_each_element((struct json_slice){stream->chunk.data, stream->chunk.len}, on_enqueued,
-                      exchange->http->tally, NULL);
-    buf_done(&stream->chunk);
-    stream->jobs = 0;
-    if (stream->over) {
+        stream_fail(exchange, err);
+    } else if (stream->over) {
         ndjson_end(exchange);
     } else {
         exchange_resume(exchange);
     }
 }
 
-static int add_job(struct exchange *exchange, const struct job_line *job, const char *traceparent,
-                   struct buf *out, struct mr_error *err)
+static void chunk_asked(struct exchange *exchange)
 {
-    struct stream *stream = exchange->work;
-    char queue[PAYLOADS_NAME_SIZE];
-    bool unknown = false;
-    int code = payloads_add_job(exchange, job, traceparent, out, queue, &unknown, err);
+    const struct stream *stream = exchange->work;
 
-    if (unknown) {
-        stream->unknown = true;
-        memcpy(stream->queue, queue, sizeof(queue));
-    }
-    return code;
-}
-
-struct again {
-    struct exchange *exchange;
-    struct buf out;
-    int jobs;
-};
-
-static void on_job_again(void *arg, struct json_slice value)
-{
-    struct again *again = arg;
-    struct job_line job;
-
-    buf_puts(&again->out, again->jobs++ ? "," : "[");
-    if (job_line_read(value, &job, NULL) ||
-        add_job(again->exchange, &job, NULL, &again->out, NULL)) {
-        again->out.status = again->out.status ? again->out.status : MR_ENOMEM;
-    }
-}
-
-static void send_chunk(struct exchange *exchange);
-
-// What the queue wants is known now: the jobs of the chunk once more. They have their traces.
-static void chunk_again(struct exchange *exchange)
-{
-    struct stream *stream = exchange->work;
-    struct again again = {.exchange = exchange};
-
-    stream->flying = exchange->busy = false;
-    stream->unknown = false;
-    buf_init(&again.out, CALL_SIZE_MAX);
-    buf_puts(&stream->chunk, "]");
-    json_each_element((struct json_slice){stream->chunk.data, stream->chunk.len}, on_job_again,
-                      &again, NULL);
-    buf_done(&stream->chunk);
-    stream->chunk = again.out;
-    send_chunk(exchange);
+    chunk_go_on(stream->chunk);
 }
 
 static void send_chunk(struct exchange *exchange)
 {
     struct stream *stream = exchange->work;
-    struct mr_error err;
-    AUTO_CALL call;
 
-    call_init(&call, CALL_API_ENQUEUE_JOBS);
-    if (stream->unknown && stream->chunk.status == 0) {
-        stream->flying = exchange->busy = true;
-        payloads_ask(exchange, stream->queue, chunk_again);
-        return;
-    }
-    buf_puts(&stream->chunk, "]");
-    call_text_sized(&call, buf_peek(&stream->chunk), stream->chunk.len);
-    int code = buf_status(&stream->chunk, &err);
-    code = code ? code
-                : database_call(exchange->site->db, DATABASE_COMMON, &call, chunk_answered,
-                                exchange, &err);
-    if (code) {
-        stream_fail(exchange, &err);
-        return;
-    }
     stream->flying = exchange->busy = true;
+    chunk_send(stream->chunk);
 }
 
 static void take_line(struct exchange *exchange, struct json_slice line)
 {
     struct stream *stream = exchange->work;
-    struct job_line job;
     struct mr_error err;
 
     stream->line++;
     if (splitter_is_blank(line)) {
         return;
     }
-    if (job_line_read(line, &job, &err) || place_check(exchange, &job, &err)) {
-        mr_error_prefix(&err, "line %" PRId64, stream->line);
-        stream_fail(exchange, &err);
-        return;
-    }
-    stream->first = stream->jobs ? stream->first : stream->line;
-    buf_puts(&stream->chunk, stream->jobs++ ? "," : "[");
-    if (add_job(exchange, &job, stream->traceparent[0] ? stream->traceparent : NULL, &stream->chunk,
-                &err)) {
+    if (chunk_add(stream->chunk, line, stream->traceparent[0] ? stream->traceparent : NULL,
+                  stream->line, &err)) {
         mr_error_prefix(&err, "line %" PRId64, stream->line);
         stream_fail(exchange, &err);
     }
-}
-
-// Whether no more lines may be taken before the chunk has gone.
-static bool is_full(const struct stream *stream)
-{
-    return stream->jobs >= NDJSON_CHUNK_JOBS || stream->chunk.len >= NDJSON_CHUNK_BYTES;
 }
 
 static void line_too_long(struct exchange *exchange)
@@ -256,7 +165,7 @@ static size_t on_data(struct exchange *exchange, const char *data, size_t size)
             take_line(exchange, line);
             stream->taken = true;
         }
-        if (!exchange_replied(exchange) && is_full(stream)) {
+        if (!exchange_replied(exchange) && chunk_is_full(stream->chunk)) {
             send_chunk(exchange);
         }
     }
@@ -271,30 +180,45 @@ static void on_ended(struct exchange *exchange, bool delivered)
 
     (void)delivered;
     buf_done(&stream->splitter.line);
-    buf_done(&stream->chunk);
+    chunk_free(stream->chunk);
     free(stream);
 }
 
-// Of several shards a stream goes to one: a chunk is a transaction.
+// Where it has chosen a shard, that one has to take jobs.
 static bool stream_placed(struct exchange *exchange)
 {
     struct mr_error err;
 
-    if (!exchange->site) {
-        exchange_refuse(exchange, 400, "a stream goes to one of several shards: say which",
-                        "Give its number as shard=N in the query, or send arrays or single jobs.");
-        return false;
-    }
-    if (site_check_open(exchange->site, &err)) {
+    if (exchange->site && site_check_open(exchange->site, &err)) {
         exchange_fail(exchange, &err);
         return false;
     }
     return true;
 }
 
+static struct stream *stream_new(struct exchange *exchange)
+{
+    static const struct chunk_hooks hooks = {.over = chunk_over, .asked = chunk_asked};
+    const char *traceparent = exchange_header(exchange, "traceparent");
+    struct stream *stream = calloc(1, sizeof(*stream));
+
+    if (!stream) {
+        return NULL;
+    }
+    stream->chunk = chunk_new(exchange, &hooks);
+    if (!stream->chunk) {
+        free(stream);
+        return NULL;
+    }
+    buf_init(&stream->splitter.line, (size_t)exchange->http->options.max_body);
+    if (trace_is_parent(traceparent)) {
+        snprintf(stream->traceparent, sizeof(stream->traceparent), "%s", traceparent);
+    }
+    return stream;
+}
+
 bool ndjson_begin(struct exchange *exchange)
 {
-    const char *traceparent = exchange_header(exchange, "traceparent");
     struct stream *stream = NULL;
 
     if (exchange_header(exchange, "Idempotency-Key")) {
@@ -305,15 +229,10 @@ bool ndjson_begin(struct exchange *exchange)
     if (sites_several(exchange->http) && (!place(exchange) || !stream_placed(exchange))) {
         return false;
     }
-    stream = calloc(1, sizeof(*stream));
+    stream = stream_new(exchange);
     if (!stream) {
         exchange_refuse(exchange, 503, "out of memory", NULL);
         return false;
-    }
-    buf_init(&stream->splitter.line, (size_t)exchange->http->options.max_body);
-    buf_init(&stream->chunk, CALL_SIZE_MAX);
-    if (trace_is_parent(traceparent)) {
-        snprintf(stream->traceparent, sizeof(stream->traceparent), "%s", traceparent);
     }
     exchange->work = stream;
     exchange->ended = on_ended;
@@ -336,7 +255,7 @@ void ndjson_end(struct exchange *exchange)
     if (exchange_replied(exchange)) {
         return;
     }
-    if (stream->jobs > 0) {
+    if (!chunk_is_empty(stream->chunk)) {
         send_chunk(exchange);
     } else {
         reply(exchange);

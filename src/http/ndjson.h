@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
 // A stream of jobs, one JSON object a line, of any length in constant memory: a chunk is sent to
-// the database in a transaction of its own, and the client waits meanwhile.
+// the database (see chunk.h), and the client waits meanwhile.
 
 #ifndef MILLRACE_HTTP_NDJSON_H
 #define MILLRACE_HTTP_NDJSON_H
@@ -14,10 +14,6 @@
 #include "base/json_scan.h"
 
 struct exchange;
-
-// A chunk ends with the job that reaches either.
-#define NDJSON_CHUNK_JOBS  1000
-#define NDJSON_CHUNK_BYTES (1024 * 1024)
 
 // From now on the exchange's body is taken as it comes. False: it has been replied to.
 bool ndjson_begin(struct exchange *exchange);

@@ -229,20 +229,27 @@ static int refuse_pinned(int number, struct mr_error *err)
     return err->code;
 }
 
-static int go_pinned(struct exchange *exchange, int number, bool held, struct mr_error *err)
+// The site of a key that can go nowhere else. `held`: a job has it there, so that it stays though
+// the shard drains.
+static int pinned_site(struct http *http, int number, bool held, struct site **ret,
+                       struct mr_error *err)
 {
-    int code = sites_find(exchange->http, number, &exchange->site, err);
+    struct site *site = NULL;
+    int code = sites_find(http, number, &site, err);
 
-    exchange->pinned = true;
     if (code == 0) {
-        code = held ? site_check(exchange->site, err) : site_check_open(exchange->site, err);
+        code = held ? site_check(site, err) : site_check_open(site, err);
     }
-    return code ? refuse_pinned(number, err) : 0;
+    if (code) {
+        return refuse_pinned(number, err);
+    }
+    *ret = site;
+    return 0;
 }
 
-static int find_pinned(struct exchange *exchange, const char *key, struct mr_error *err)
+static int find_pinned(struct http *http, const char *key, struct site **ret, struct mr_error *err)
 {
-    struct shard_pin pin = shard_set_pin(&exchange->http->set, key);
+    struct shard_pin pin = shard_set_pin(&http->set, key);
 
     if (pin.number < 0 || pin.previous != pin.number) {
         mr_error_set(err, MR_ECONNECT,
@@ -252,7 +259,7 @@ static int find_pinned(struct exchange *exchange, const char *key, struct mr_err
                            "again when `millrace shard list` shows no shard that joins or drains.");
         return MR_ECONNECT;
     }
-    return go_pinned(exchange, pin.number, false, err);
+    return pinned_site(http, pin.number, false, ret, err);
 }
 
 // ---- a key that moves ----
@@ -277,7 +284,9 @@ static void on_holds(void *arg, PGresult *result, const struct mr_error *err)
         refuse_pinned(pin.previous, &why);
     } else {
         bool held = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
-        go_pinned(exchange, held || pin.number < 0 ? pin.previous : pin.number, held, &why);
+        exchange->pinned = true;
+        pinned_site(exchange->http, held || pin.number < 0 ? pin.previous : pin.number, held,
+                    &exchange->site, &why);
     }
     if (why.code) {
         exchange_fail(exchange, &why);
@@ -356,9 +365,9 @@ static bool moves(const struct exchange *exchange, const struct wishes *wishes,
 // ---- placing ----
 
 // The first in the order of the key, or in turn, that takes jobs and was not tried.
-static int find_open(struct exchange *exchange, const char *key, struct mr_error *err)
+static int find_open(struct http *http, const char *key, uint32_t tried_sites, struct site **ret,
+                     struct mr_error *err)
 {
-    struct http *http = exchange->http;
     int order[SHARD_NUMBERS] = {0};
     unsigned first = key ? 0 : http->turn++;
     struct mr_error why, noted = {0};
@@ -371,15 +380,18 @@ static int find_open(struct exchange *exchange, const char *key, struct mr_error
     }
     for (int i = 0; i < http->site_count; i++) {
         struct site *site = &http->sites[order[i]];
-        bool tried = exchange->tried >> order[i] & 1;
+        bool tried = tried_sites >> order[i] & 1;
         if (!tried && site_check_open(site, &why) == 0) {
-            exchange->site = site;
+            *ret = site;
             return 0;
         }
         noted = tried || noted.code ? noted : why;
     }
+    if (!noted.code) {
+        mr_error_set(&noted, MR_ECONNECT, "no shard takes the job");
+    }
     *err = noted;
-    return noted.code ? noted.code : MR_ECONNECT;
+    return noted.code;
 }
 
 static int check_chosen(struct exchange *exchange, const struct wishes *wishes,
@@ -429,7 +441,9 @@ bool place_jobs(struct exchange *exchange, const char *key)
     } else if (code == 0 && exchange->site) {
         code = check_chosen(exchange, &wishes, &err);
     } else if (code == 0) {
-        code = pinned ? find_pinned(exchange, by, &err) : find_open(exchange, by, &err);
+        exchange->pinned = pinned;
+        code = pinned ? find_pinned(exchange->http, by, &exchange->site, &err)
+                      : find_open(exchange->http, by, exchange->tried, &exchange->site, &err);
     }
     free(wishes.key);
     exchange->placed = code == 0 && !later;
@@ -464,6 +478,23 @@ int place_check(const struct exchange *exchange, const struct job_line *job, str
     return 0;
 }
 
+int place_line(const struct exchange *exchange, const struct job_line *job, uint32_t tried,
+               struct site **ret, bool *ret_pinned, struct mr_error *err)
+{
+    struct wish wish;
+    int code = wish_read(job, &wish, err);
+
+    if (code) {
+        return code;
+    }
+    const char *key = shard_key_of(&wish.keys);
+    *ret_pinned = shard_keys_pin(&wish.keys);
+    code = *ret_pinned ? find_pinned(exchange->http, key, ret, err)
+                       : find_open(exchange->http, key, tried, ret, err);
+    wish_done(&wish);
+    return code;
+}
+
 bool place_again(struct exchange *exchange, const struct mr_error *err, bool sent)
 {
     bool passable = sent ? shards_passable(err->code) : err->code == MR_ECONNECT;
@@ -474,8 +505,8 @@ bool place_again(struct exchange *exchange, const struct mr_error *err, bool sen
         return false;
     }
     exchange->tried |= UINT32_C(1) << exchange->site->at;
-    bool found =
-        read_wishes(exchange, &wishes, &why) == 0 && find_open(exchange, wishes.key, &why) == 0;
+    bool found = read_wishes(exchange, &wishes, &why) == 0 &&
+                 find_open(exchange->http, wishes.key, exchange->tried, &exchange->site, &why) == 0;
     free(wishes.key);
     return found;
 }

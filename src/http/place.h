@@ -13,10 +13,13 @@
 #define MILLRACE_HTTP_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 struct exchange;
+struct job_line;
+struct site;
 
 // Finds exchange->site, as far as the head of the request says; it stays NULL where that is for the
 // route to find. False: it has been replied to.
@@ -27,9 +30,14 @@ void place_and_run(struct exchange *exchange);
 // Finds the site of the job, or the array of jobs, that is the body. `key`: the Idempotency-Key, or
 // NULL. False: it has been replied to, or goes on when another shard has answered.
 bool place_jobs(struct exchange *exchange, const char *key);
-// Whether a job with keys may go where its stream goes. Fails with MR_EINVALID, MR_ECONNECT.
-struct job_line;
+// Whether a job with keys may go where its stream goes, which has chosen. Fails with MR_EINVALID,
+// MR_ECONNECT.
 int place_check(const struct exchange *exchange, const struct job_line *job, struct mr_error *err);
+// The site of a job of a stream that goes to all. `tried`: a bit for each site that is passed over.
+// *ret_pinned: it can go nowhere else, and does not heed them. Fails with MR_EINVALID; MR_ECONNECT,
+// MR_EREADONLY: none takes it.
+int place_line(const struct exchange *exchange, const struct job_line *job, uint32_t tried,
+               struct site **ret, bool *ret_pinned, struct mr_error *err);
 // Finds another site for the single job of an exchange, whose own has failed with `err`. `sent`: it
 // was sent there. False: there is none, or it may be there.
 bool place_again(struct exchange *exchange, const struct mr_error *err, bool sent);

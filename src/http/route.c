@@ -54,7 +54,7 @@ const struct route routes[] = {
     // queues
     {"GET", "/api/v1/overview", RIGHT_READ, api_call, CALL_API_OVERVIEW, {{PARAM_END}}, .place = PLACE_SUM, .status = 200},
     {"GET", "/api/v1/history", RIGHT_READ, api_call, CALL_API_HISTORY, {{PARAM_QUERY, "queue", PARAM_TEXT,
-     false}, {PARAM_QUERY, "minutes", PARAM_NUMBER, false}}, .place = PLACE_ONE, .status = 200},
+     false}, {PARAM_QUERY, "minutes", PARAM_NUMBER, false}}, .place = PLACE_SUM, .status = 200},
     {"GET", "/api/v1/queues", RIGHT_READ, api_call, CALL_API_QUEUES, {{PARAM_END}}, .place = PLACE_SUM, .status = 200},
     {"GET", "/api/v1/queues/{queue}", RIGHT_READ, api_call, CALL_API_QUEUE_STORY, {QUEUE}, .place = PLACE_SUM, .status = 200},
     {"PATCH", "/api/v1/queues/{queue}", RIGHT_ADMIN, api_call, CALL_API_CHANGE_QUEUE, {QUEUE, {PARAM_MEMBER,

@@ -22,6 +22,10 @@ await visit(async ({ page, go, see, press, row, tile }) => {
     await until(async () => await tile("Available") === "6", "the jobs of all shards");
     assert.equal(await tile("Dead letters"), "3");
 
+    await press("15 min");
+    await until(async () => await page.getByRole("button", { name: "15 min", pressed: true }).count() === 1, "the history of all");
+    await press("Live");
+
     await choose("Shard 2");
     await until(async () => await tile("Available") === "3", "the jobs of shard 2");
     assert.match(page.url(), /shard=2/);

@@ -9,6 +9,7 @@ load ../lib/server
 load ../lib/shards
 load ../lib/daemon
 load ../lib/api
+load ../lib/shards_api
 
 setup_file()
 {
@@ -44,33 +45,6 @@ teardown()
     end_daemons
 }
 
-# What /readyz says of the shards, in the order of the addresses.
-shards_are()
-{
-    api GET /readyz
-    [ "$(jq -c '[.shards[].status]' <<<"$body")" = "$1" ]
-}
-
-# The shard of an id.
-shard_of()
-{
-    echo $(($1 >> 48))
-}
-
-# A tenant whose jobs belong to a shard.
-tenant_of()
-{
-    local i
-    for ((i = 0; i < 100; i++)); do
-        post /api/v1/jobs "{\"kind\": \"probe\", \"queue\": \"probes\", \"tenant\": \"t$i\"}"
-        if [ "$(shard_of "$(jq .id <<<"$body")")" -eq "$1" ]; then
-            echo "t$i"
-            return
-        fi
-    done
-    return 1
-}
-
 put_jobs()
 {
     local i
@@ -102,7 +76,7 @@ put_jobs()
     says 400
 }
 
-@test "a job with a key goes to one shard, an array too, a stream is told where to" {
+@test "a job with a key goes to one shard, an array too, a stream where it is told to" {
     post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"u\"}"
     first=$(jq .id <<<"$body")
     post /api/v1/jobs "{\"kind\": \"k\", \"queue\": \"$queue\", \"unique_key\": \"u\"}"
@@ -128,9 +102,6 @@ put_jobs()
     first=$(jq -c .ids <<<"$body")
     api POST /api/v1/jobs -H 'Content-Type: application/json' -H 'Idempotency-Key: once' -d '{"kind": "k"}'
     says 201 .ids "$first"
-    api POST /api/v1/jobs -H 'Content-Type: application/x-ndjson' --data-binary $'{"kind": "k"}\n{"kind": "k"}'
-    says 400
-    [[ $body == *'say which'*'shard=N'* ]]
     api POST '/api/v1/jobs?shard=1' -H 'Content-Type: application/x-ndjson' --data-binary "{\"kind\": \"k\", \"queue\": \"$queue.stream\"}"
     says 201 .enqueued 1
     api GET "/api/v1/jobs?queue=$queue.stream"
@@ -203,7 +174,7 @@ put_jobs()
     says 400
     api GET "/api/v1/jobs?queue=$queue&shard=1"
     says 200 '[.jobs | length, .[0].shard]' '[4,null]'
-    for path in system doctor history batches/1; do
+    for path in system doctor batches/1; do
         api GET "/api/v1/$path"
         says 400
         [[ $body == *'shard=N'* ]]
@@ -224,6 +195,35 @@ put_jobs()
     done
     curl -s -m 3 -H 'Authorization: Bearer admin-token' "$api/api/v1/events" >events || true
     [ "$(sed -n 's/^data: //p' events | head -1 | jq -c "[.shards[].shard], [.queues[] | select(.queue == \"$queue\") | .available]" | paste -sd' ')" = '[0,1,2] [10]' ]
+}
+
+@test "history is that of all shards together, and of those that can be asked" {
+    put_jobs 2
+    on 1 "select millrace.enqueue('k', queue => '$queue.one')" >/dev/null
+    last_is()
+    {
+        api GET "$1"
+        [ "$(jq -c '.points[-1].available' <<<"$body")" = "$2" ]
+    }
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1" 6
+    says 200 '[(.points | length), .step_seconds, [.shards[].status]]' '[6,10,["active","active","active"]]'
+    [ "$(jq '[.points[] | keys[]] | index("shard")' <<<"$body")" = null ]
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1&shard=1" 2
+    wait_until 60 last_is "/api/v1/history?queue=$queue.one&minutes=1" 1 # the others do not have it
+    api GET /api/v1/history
+    says 200 '[.queue, (.points | length)]' '[null,180]'
+    api GET /api/v1/history?queue=nowhere
+    says 404
+    api GET /api/v1/history?minutes=9999
+    says 400
+    server crash 1 >/dev/null
+    wait_until 30 shards_are '["active","down","active"]'
+    wait_until 60 last_is "/api/v1/history?queue=$queue&minutes=1" 4
+    says 200 '[.shards[1].status, .shards[1].error]' '["down","shard 1 cannot be reached"]'
+    api GET "/api/v1/history?queue=$queue.one"
+    says 503 .error.message '"shard 1 cannot be reached"'
+    server restart 1 >/dev/null
+    wait_until 60 shards_are '["active","active","active"]'
 }
 
 @test "changes are made on all shards, or on the one that is chosen" {

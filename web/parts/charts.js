@@ -13,16 +13,10 @@ import { Chart } from "/parts/chart.js";
 const ranges = [["live", "Live"], [15, "15 min"], [60, "1 h"], [360, "6 h"]];
 const HISTORY_MS = 10000;
 
-// Of several shards together only what this page has seen is known.
-const is_all = (all) => all.shards !== null && all.shard === null;
-
 export function Ranges()
 {
     const range = useStore((state) => state.range);
 
-    if (useStore(is_all)) {
-        return html`<p class="muted">Live; each shard keeps its own history: choose one to look back.</p>`;
-    }
     return html`<div class="segmented" role="group" aria-label="Time range of the charts">
         ${ranges.map(([value, label]) => html`
             <button key=${value} type="button" aria-pressed=${range === value ? "true" : "false"} onClick=${() => set({ range: value })}>${label}</button>`)}
@@ -38,12 +32,10 @@ function percentiles(columns, what)
 
 export function Charts({ queue })
 {
-    const all = useStore(is_all);
     const range = useStore((state) => state.range);
-    const live = all || range === "live";
+    const live = range === "live";
     useStore((state) => (live ? state.beat : 0));
-    const known = useStore((state) => state.overview !== null); // whether there are shards
-    const loaded = useLoad(`${queue}|${range}|${all}|${known}`, (signal) => (all || !known ? Promise.resolve(null) : get("/history", { queue, minutes: live ? 5 : range }, { signal })), live ? null : HISTORY_MS);
+    const loaded = useLoad(`${queue}|${range}`, (signal) => get("/history", { queue, minutes: live ? 5 : range }, { signal }), live ? null : HISTORY_MS);
     const columns = live ? live_columns(queue, loaded.data) : history_columns(loaded.data);
     const line = (label, colour, name, fill) => ({ label, colour, values: columns[name], fill });
 
