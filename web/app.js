@@ -31,7 +31,7 @@ const pages = {
     schedules: { title: "Schedules", all: Schedules },
     batches: { title: "Batches", all: Batches, one: Batch, of_shard: ["one"] },
     workers: { title: "Workers", all: Workers },
-    system: { title: "System", all: System, of_shard: ["all"] },
+    system: { title: "System", all: System },
 };
 
 function NotFound()

@@ -92,6 +92,7 @@ static int find(struct exchange *exchange, int shard, struct mr_error *err)
     case PLACE_TURN:
     case PLACE_SUM:
     case PLACE_LIST:
+    case PLACE_APART:
     case PLACE_EACH: return shard < 0 ? 0 : sites_find(http, shard, site, err);
     }
     return 0;

@@ -125,8 +125,8 @@ const struct route routes[] = {
 
     // the whole
     {"GET", "/api/v1/workers", RIGHT_READ, api_call, CALL_API_LIST_WORKERS, {{PARAM_END}}, .place = PLACE_LIST, .status = 200},
-    {"GET", "/api/v1/system", RIGHT_READ, api_system, CALL_API_SYSTEM, {{PARAM_END}}, .place = PLACE_ONE, .status = 200},
-    {"GET", "/api/v1/doctor", RIGHT_READ, api_call, CALL_API_DOCTOR, {{PARAM_END}}, .place = PLACE_ONE, .status = 200},
+    {"GET", "/api/v1/system", RIGHT_READ, api_system, CALL_API_SYSTEM, {{PARAM_END}}, .place = PLACE_APART, .status = 200},
+    {"GET", "/api/v1/doctor", RIGHT_READ, api_call, CALL_API_DOCTOR, {{PARAM_END}}, .place = PLACE_APART, .status = 200},
     {"GET", "/api/v1/events", RIGHT_READ, api_events, .place = PLACE_SUM, .status = 200},
 };
 // clang-format on

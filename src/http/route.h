@@ -55,6 +55,7 @@ enum route_place {
     PLACE_ONE,      // the one that is chosen
     PLACE_SUM,      // all: the answers' figures are added up
     PLACE_LIST,     // all: the answers' lists are put together
+    PLACE_APART,    // all: each answer beside its shard
     PLACE_EACH,     // all: it is done on each
 };
 

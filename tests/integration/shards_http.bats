@@ -174,11 +174,14 @@ put_jobs()
     says 400
     api GET "/api/v1/jobs?queue=$queue&shard=1"
     says 200 '[.jobs | length, .[0].shard]' '[4,null]'
-    for path in system doctor batches/1; do
-        api GET "/api/v1/$path"
-        says 400
-        [[ $body == *'shard=N'* ]]
-    done
+    api GET /api/v1/batches/1
+    says 400
+    [[ $body == *'shard=N'* ]]
+    api GET /api/v1/system
+    says 200 '[keys, [.shards[] | [.shard, .status, .result.connections.max, (.result.disk | type)]]]' \
+        '[["shards"],[[0,"active",40,"object"],[1,"active",40,"object"],[2,"active",40,"object"]]]'
+    api GET /api/v1/doctor
+    says 200 '[.shards[] | .result.checks | length > 10]' '[true,true,true]'
     for path in system doctor history; do
         api GET "/api/v1/$path?shard=2"
         says 200
@@ -281,6 +284,11 @@ put_jobs()
     [ "$(jq "[.queues[] | select(.queue == \"$queue\") | .available]" -c <<<"$body")" = '[2]' ]
     api GET "/api/v1/jobs?queue=$queue"
     says 200 '[([.jobs[].shard] | sort), .shards[1].error]' '[[0,2],"shard 1 cannot be reached"]'
+    for path in system doctor; do
+        api GET "/api/v1/$path"
+        says 200 '[.shards[] | [.status, .error, .result != null]]' \
+            '[["active",null,true],["down","shard 1 cannot be reached",false],["active",null,true]]'
+    done
     api GET '/api/v1/overview?shard=1'
     says 503 .error.message '"shard 1 cannot be reached"'
     api GET "/api/v1/jobs/$id"
