@@ -56,6 +56,13 @@ await visit(async ({ page, go, see, press, row, tile }) => {
     await choose("All shards");
     await until(async () => await shards.getByRole("row").count() === 4, "all of them again");
 
+    on(names[2], "select millrace.batch_begin(label => 'nightly')");
+    await go("#/batches");
+    await until(async () => await page.getByRole("row").count() === 2, "the batch of shard 2");
+    await page.getByRole("table", { name: "Batches" }).getByRole("link").click();
+    await see(/nightly/);
+    assert.doesNotMatch(page.url(), /shard=/);
+
     await go("#/dead");
     await until(async () => await page.getByRole("checkbox", { name: /^Select job/ }).count() === 3, "the dead letters of all");
     await page.getByRole("checkbox", { name: "Select all on this page" }).check();
