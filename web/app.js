@@ -7,7 +7,6 @@ import { state, useStore } from "/core/store.js";
 import { take_token, useRoute } from "/core/route.js";
 import { follow_shard } from "/core/shards.js";
 import { Shell } from "/parts/shell.js";
-import { ChooseShard } from "/parts/shard_switch.js";
 import { SignIn, sign_in } from "/parts/sign_in.js";
 import { Overview } from "/pages/overview.js";
 import { Queues } from "/pages/queues.js";
@@ -21,17 +20,16 @@ import { Batch } from "/pages/batch.js";
 import { Workers } from "/pages/workers.js";
 import { System } from "/pages/system.js";
 
-// The first part of the address: the page, and the page of one thing in it. of_shard: what is there of
-// one shard only.
+// The first part of the address: the page, and the page of one thing in it.
 const pages = {
     "": { title: "Overview", all: Overview },
     queues: { title: "Queues", all: Queues, one: Queue },
     jobs: { title: "Jobs", all: Jobs, one: Job },
     dead: { title: "Dead letters", all: Dead },
     schedules: { title: "Schedules", all: Schedules },
-    batches: { title: "Batches", all: Batches, one: Batch, of_shard: ["one"] },
+    batches: { title: "Batches", all: Batches, one: Batch },
     workers: { title: "Workers", all: Workers },
-    system: { title: "System", all: System, of_shard: ["all"] },
+    system: { title: "System", all: System },
 };
 
 function NotFound()
@@ -39,24 +37,11 @@ function NotFound()
     return html`<h1>No such page</h1><p><a href="#/">To the overview</a></p>`;
 }
 
-function Waiting()
-{
-    return html`<p class="muted" role="status">Loading …</p>`;
-}
-
 function page_of(route)
 {
     const [name = "", id, more] = route.parts;
     const page = Object.hasOwn(pages, name) ? pages[name] : null;
 
-    if (page?.of_shard?.includes(id === undefined ? "all" : "one") && state.shard === null) {
-        if (!state.overview && !state.trouble) {
-            return Waiting; // whether there are shards comes with the first event
-        }
-        if (state.shards) {
-            return ChooseShard;
-        }
-    }
     return more !== undefined || !page ? NotFound : id === undefined ? page.all : page.one || NotFound;
 }
 
@@ -75,7 +60,6 @@ function App()
     const token = useStore((all) => all.token);
     const route = useRoute();
     useStore((all) => all.shard);
-    useStore((all) => [all.shards !== null, all.overview !== null, all.trouble !== null].join());
 
     useEffect(() => {
         const name = pages[route.parts[0] || ""]?.title || "Not found";

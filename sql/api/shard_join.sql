@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Makes this database a shard: set_id is the set, number its own there (0 to 31), numbers the numbers of all including it. Ids of its jobs begin at number << 48 from now on. One that has had
+-- Makes this database a shard: set_id is the set, number its own there (0 to 31), numbers the numbers of all including it. Ids of its jobs and batches begin at number << 48 from now on. One that has had
 -- jobs can only be number 0: their ids would be taken for those of shard 0. `millrace shard add` looks at all others and calls this. Errors: 22023 bad argument, in a set already,
 -- or jobs that have ids already; MR004.
 create or replace function millrace.shard_join(set_id uuid, number int, numbers int[], joining boolean = false)
@@ -33,7 +33,7 @@ begin
   insert into millrace.shard_place (set_uuid, shard_no, shard_status, member_nos)
   values (set_id, number, case when joining then 'joining' else 'active' end, numbers);
   if number > 0 then
-    perform setval('millrace.pos_seq', (number::bigint << 48) + 1, false);
+    perform setval('millrace.pos_seq', (number::bigint << 48) + 1, false), setval('millrace.batch_seq', (number::bigint << 48) + 1, false);
   end if;
 end $$;
 comment on function millrace.shard_join(uuid, int, int[], boolean) is

@@ -24,7 +24,8 @@ begin
                                               (select max(g.closed_pos) from millrace.segment g), (select max(d.job_id) from millrace.delayed d),
                                               (select max(d.job_id) from millrace.dead d), (select max(a.job_id) from millrace.archive a),
                                               (select p.shard_no::bigint << 48 from millrace.shard_place p), 1)));
-  perform setval('millrace.batch_seq', greatest((select max(b.batch_id) from millrace.batch b), pg_sequence_last_value('millrace.batch_seq'::regclass), 1));
+  perform setval('millrace.batch_seq', greatest((select max(b.batch_id) from millrace.batch b), pg_sequence_last_value('millrace.batch_seq'::regclass),
+                                                (select p.shard_no::bigint << 48 from millrace.shard_place p), 1));
   perform setval('millrace.cache_no', greatest((select max(c.entry_no) from millrace.cache_0 c), (select max(c.entry_no) from millrace.cache_1 c), pg_sequence_last_value('millrace.cache_no'::regclass), 1)),
           setval('millrace.lock_no', greatest((select max(h.lock_no) from millrace.lock_held h), pg_sequence_last_value('millrace.lock_no'::regclass), 1)),
           setval('millrace.fence_seq', greatest((select max(h.fence) from millrace.lock_held h), pg_sequence_last_value('millrace.fence_seq'::regclass), 1)),

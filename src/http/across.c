@@ -22,6 +22,7 @@ struct share {
 };
 
 struct across {
+    across_shape_fn *shape;
     int left;
     size_t count;
     struct share shares[];
@@ -48,7 +49,7 @@ static bool has_said(const struct share *share)
 // How each shard does; with what it said where `results`.
 static void describe(const struct across *across, bool results, struct buf *out)
 {
-    buf_puts(out, ",\"shards\":[");
+    buf_puts(out, "\"shards\":[");
     for (size_t i = 0; i < across->count; i++) {
         const struct share *share = &across->shares[i];
         buf_puts(out, i ? "," : "");
@@ -69,6 +70,7 @@ static void fail(struct exchange *exchange, const struct mr_error *err)
     AUTO_BUF members;
 
     buf_init(&members, REPLY_ERROR_MAX / 2);
+    buf_puts(&members, ",");
     describe(across, exchange->route->place == PLACE_EACH, &members);
     exchange_fail_with(exchange, err, members.status ? NULL : buf_peek(&members));
 }
@@ -183,6 +185,21 @@ static const struct mr_error *worst(const struct exchange *exchange)
     return other ? other : unknown;
 }
 
+// An object without its end, to which the shards are added.
+static int add_body(const struct exchange *exchange, struct buf *out, struct mr_error *err)
+{
+    int code = 0;
+
+    if (exchange->route->place == PLACE_APART) {
+        buf_puts(out, "{");
+        return buf_status(out, err);
+    }
+    code = exchange->route->place == PLACE_LIST ? add_pages(exchange, out, err)
+                                                : add_figures(exchange, out, err);
+    buf_puts(out, ",");
+    return code;
+}
+
 static void finish(struct exchange *exchange)
 {
     const struct across *across = exchange->work;
@@ -193,17 +210,13 @@ static void finish(struct exchange *exchange)
     buf_init(&body, CALL_SIZE_MAX);
     if (why) {
         fail(exchange, why);
-        return;
-    }
-    int code = exchange->route->place == PLACE_LIST ? add_pages(exchange, &body, &err)
-                                                    : add_figures(exchange, &body, &err);
-    if (code) {
+    } else if (add_body(exchange, &body, &err)) {
         exchange_fail(exchange, &err);
-        return;
+    } else {
+        describe(across, exchange->route->place == PLACE_APART, &body);
+        buf_puts(&body, "}");
+        exchange_reply(exchange, exchange->route->status, &body);
     }
-    describe(across, false, &body);
-    buf_puts(&body, "}");
-    exchange_reply(exchange, exchange->route->status, &body);
 }
 
 // ---- the calls ----
@@ -216,7 +229,11 @@ static void take(struct share *share, const PGresult *result)
         return;
     }
     struct json_slice text = {PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0)};
-    if (parcel_json_is_coded(text)) {
+    const struct across *across = share->exchange->work;
+    if (across->shape) {
+        across->shape(share->site, text, &share->text);
+        buf_status(&share->text, &share->err);
+    } else if (parcel_json_is_coded(text)) {
         parcel_json_show(text, &share->text, &share->err);
     } else {
         buf_add(&share->text, text.at, text.len);
@@ -300,7 +317,8 @@ static bool is_after(struct exchange *exchange)
     return !after;
 }
 
-void across_call(struct exchange *exchange, struct params *params, size_t count)
+void across_call(struct exchange *exchange, struct params *params, size_t count,
+                 across_shape_fn *shape)
 {
     size_t sites = (size_t)exchange->http->site_count;
     struct across *across = NULL;
@@ -315,6 +333,7 @@ void across_call(struct exchange *exchange, struct params *params, size_t count)
         exchange_refuse(exchange, 503, "out of memory", NULL);
         return;
     }
+    across->shape = shape;
     across->count = sites;
     across->left = 1; // this
     exchange->work = across;

@@ -72,7 +72,7 @@ void api_call(struct exchange *exchange)
         return;
     }
     if (!exchange->site) {
-        across_call(exchange, &params, ROUTE_PARAMS_MAX);
+        across_call(exchange, &params, ROUTE_PARAMS_MAX, NULL);
         return;
     }
     if (params_fill(&params, ROUTE_PARAMS_MAX, &call, &err)) {

@@ -182,7 +182,7 @@ void api_replay(struct exchange *exchange)
         return;
     }
     if (!exchange->site) {
-        across_call(exchange, &params, 4);
+        across_call(exchange, &params, 4, NULL);
         return;
     }
     if (params_fill(&params, 4, &call, &err)) {

@@ -37,7 +37,8 @@ static int take_shard(struct target *target, int *ret, struct mr_error *err)
                                SHARD_NUMBERS - 1);
 }
 
-static int by_id(struct exchange *exchange, struct mr_error *err)
+// `what` has the id in the path.
+static int by_id(struct exchange *exchange, const char *what, struct mr_error *err)
 {
     int64_t id = 0;
 
@@ -47,7 +48,7 @@ static int by_id(struct exchange *exchange, struct mr_error *err)
     }
     int number = shard_of_id(id);
     if (number < 0) {
-        mr_error_set(err, MR_EUNKNOWN, "job %lld does not exist", (long long)id);
+        mr_error_set(err, MR_EUNKNOWN, "%s %lld does not exist", what, (long long)id);
         mr_error_sqlstate(err, "MR003");
         return MR_EUNKNOWN;
     }
@@ -69,12 +70,7 @@ static int by_lease(struct exchange *exchange, struct mr_error *err)
     return code;
 }
 
-static int no_shard(struct mr_error *err)
-{
-    mr_error_set(err, MR_EINVALID, "this is about one of several shards: say which");
-    mr_error_hint(err, "Give its number as shard=N in the query; /readyz shows which there are.");
-    return MR_EINVALID;
-}
+static int by_label(struct exchange *exchange, struct mr_error *err);
 
 static int find(struct exchange *exchange, int shard, struct mr_error *err)
 {
@@ -83,15 +79,19 @@ static int find(struct exchange *exchange, int shard, struct mr_error *err)
 
     switch (exchange->route->place) {
     case PLACE_NONE: return 0;
-    case PLACE_ID: return by_id(exchange, err);
+    case PLACE_ID: return by_id(exchange, "job", err);
     case PLACE_LEASE: return by_lease(exchange, err);
     case PLACE_FIRST:
         return shard < 0 ? sites_first(http, site, err) : sites_find(http, shard, site, err);
-    case PLACE_ONE: return shard < 0 ? no_shard(err) : sites_find(http, shard, site, err);
+    case PLACE_BATCH:
+        return shard < 0 ? by_id(exchange, "batch", err) : sites_find(http, shard, site, err);
+    case PLACE_LABEL:
+        return shard < 0 ? by_label(exchange, err) : sites_find(http, shard, site, err);
     case PLACE_JOB:
     case PLACE_TURN:
     case PLACE_SUM:
     case PLACE_LIST:
+    case PLACE_APART:
     case PLACE_EACH: return shard < 0 ? 0 : sites_find(http, shard, site, err);
     }
     return 0;
@@ -392,6 +392,29 @@ static int find_open(struct http *http, const char *key, uint32_t tried_sites, s
     }
     *err = noted;
     return noted.code;
+}
+
+static void on_label(void *arg, struct json_slice key, struct json_slice value)
+{
+    struct json_slice *label = arg;
+
+    if (json_slice_is(key, "label")) {
+        *label = value;
+    }
+}
+
+// A batch and its jobs are at one shard: those of a label together. What is no object is refused
+// there.
+static int by_label(struct exchange *exchange, struct mr_error *err)
+{
+    struct json_slice body = {buf_peek(&exchange->body), exchange->body.len}, label = {0};
+    char *text = NULL;
+
+    json_each_member(body, on_label, &label, NULL);
+    int code = read_text(label, &text, err);
+    code = code ? code : find_open(exchange->http, text, 0, &exchange->site, err);
+    free(text);
+    return code;
 }
 
 static int check_chosen(struct exchange *exchange, const struct wishes *wishes,

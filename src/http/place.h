@@ -4,7 +4,8 @@
 // database there is nothing to find.
 //
 // 1. `shard=N` in the query chooses one, and is taken out of the query: what follows sees the
-//    request as one to a single database. An id or a lease names its shard itself.
+//    request as one to a single database. An id or a lease names its shard itself; that of a batch
+//    unless one is chosen.
 // 2. New jobs go as client/shards_enqueue.c has them: by their key, to the next shard where that
 //    one is down, full, read-only or draining. One with a unique_key or an ordering_key, and one
 //    under an Idempotency-Key, goes nowhere else: it would be there twice.

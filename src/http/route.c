@@ -115,18 +115,18 @@ const struct route routes[] = {
 
     // batches
     {"GET", "/api/v1/batches", RIGHT_READ, api_call, CALL_API_LIST_BATCHES, {FILTER}, .place = PLACE_LIST, .status = 200},
-    {"GET", "/api/v1/batches/{id}", RIGHT_READ, api_call, CALL_API_BATCH, {JOB}, .place = PLACE_ONE, .status = 200},
+    {"GET", "/api/v1/batches/{id}", RIGHT_READ, api_call, CALL_API_BATCH, {JOB}, .place = PLACE_BATCH, .status = 200},
     {"POST", "/api/v1/batches", RIGHT_PRODUCE, api_call, CALL_API_BATCH_BEGIN, {{PARAM_MEMBER, "on_complete",
      PARAM_JSON, false}, {PARAM_MEMBER, "on_death", PARAM_JSON, false}, {PARAM_MEMBER, "label", PARAM_TEXT,
-     false}, {PARAM_MEMBER, "on_end", PARAM_JSON, false}}, .place = PLACE_ONE, .status = 201, .body = true},
+     false}, {PARAM_MEMBER, "on_end", PARAM_JSON, false}}, .place = PLACE_LABEL, .status = 201, .body = true},
     {"POST", "/api/v1/batches/{id}/jobs", RIGHT_PRODUCE, api_call, CALL_API_BATCH_ADD, {JOB, {PARAM_BODY, NULL,
-     PARAM_JSON, true}}, .place = PLACE_ONE, .status = 201, .body = true},
-    {"POST", "/api/v1/batches/{id}/seal", RIGHT_PRODUCE, api_call, CALL_API_BATCH_SEAL, {JOB}, .place = PLACE_ONE, .status = 200},
+     PARAM_JSON, true}}, .place = PLACE_BATCH, .status = 201, .body = true},
+    {"POST", "/api/v1/batches/{id}/seal", RIGHT_PRODUCE, api_call, CALL_API_BATCH_SEAL, {JOB}, .place = PLACE_BATCH, .status = 200},
 
     // the whole
     {"GET", "/api/v1/workers", RIGHT_READ, api_call, CALL_API_LIST_WORKERS, {{PARAM_END}}, .place = PLACE_LIST, .status = 200},
-    {"GET", "/api/v1/system", RIGHT_READ, api_system, CALL_API_SYSTEM, {{PARAM_END}}, .place = PLACE_ONE, .status = 200},
-    {"GET", "/api/v1/doctor", RIGHT_READ, api_call, CALL_API_DOCTOR, {{PARAM_END}}, .place = PLACE_ONE, .status = 200},
+    {"GET", "/api/v1/system", RIGHT_READ, api_system, CALL_API_SYSTEM, {{PARAM_END}}, .place = PLACE_APART, .status = 200},
+    {"GET", "/api/v1/doctor", RIGHT_READ, api_call, CALL_API_DOCTOR, {{PARAM_END}}, .place = PLACE_APART, .status = 200},
     {"GET", "/api/v1/events", RIGHT_READ, api_events, .place = PLACE_SUM, .status = 200},
 };
 // clang-format on

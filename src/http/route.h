@@ -52,9 +52,11 @@ enum route_place {
     PLACE_JOB,      // that of the job in the body
     PLACE_TURN,     // one after the other
     PLACE_FIRST,    // the one with the lowest number
-    PLACE_ONE,      // the one that is chosen
+    PLACE_BATCH,    // that of the batch whose id is in the path
+    PLACE_LABEL,    // that of the label in the body, or one after the other
     PLACE_SUM,      // all: the answers' figures are added up
     PLACE_LIST,     // all: the answers' lists are put together
+    PLACE_APART,    // all: each answer beside its shard
     PLACE_EACH,     // all: it is done on each
 };
 

@@ -48,11 +48,20 @@ await visit(async ({ page, go, see, press, row, tile }) => {
     await choose("All shards");
 
     await go("#/system");
-    await see("Which shard?");
-    await press("Shard 0");
-    await see("Segments");
+    const shards = page.getByRole("table", { name: "Shards" });
+    await until(async () => await shards.getByRole("row").count() === 4, "a row for each shard");
+    await page.getByRole("link", { name: "Shard 0" }).click();
+    await see("Settings of the server");
+    assert.match(page.url(), /shard=0/);
     await choose("All shards");
-    await see("Which shard?");
+    await until(async () => await shards.getByRole("row").count() === 4, "all of them again");
+
+    on(names[2], "select millrace.batch_begin(label => 'nightly')");
+    await go("#/batches");
+    await until(async () => await page.getByRole("row").count() === 2, "the batch of shard 2");
+    await page.getByRole("table", { name: "Batches" }).getByRole("link").click();
+    await see(/nightly/);
+    assert.doesNotMatch(page.url(), /shard=/);
 
     await go("#/dead");
     await until(async () => await page.getByRole("checkbox", { name: /^Select job/ }).count() === 3, "the dead letters of all");
@@ -63,6 +72,8 @@ await visit(async ({ page, go, see, press, row, tile }) => {
     on("postgres", `alter database ${names[1]} allow_connections false`);
     on("postgres", `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${names[1]}'`);
     await see(/^\s*Shard 1 is down/);
+    await go("#/system");
+    await until(async () => /down/.test(await shards.getByRole("row", { name: "Shard 1" }).innerText()), "the row of the shard that is down");
     await go("#/");
     await until(async () => await tile("Available") === "6", "the jobs of two shards"); // 1 + 3 in mail, 2 put back
     await choose("Shard 1 (down)");

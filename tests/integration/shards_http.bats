@@ -174,11 +174,11 @@ put_jobs()
     says 400
     api GET "/api/v1/jobs?queue=$queue&shard=1"
     says 200 '[.jobs | length, .[0].shard]' '[4,null]'
-    for path in system doctor batches/1; do
-        api GET "/api/v1/$path"
-        says 400
-        [[ $body == *'shard=N'* ]]
-    done
+    api GET /api/v1/system
+    says 200 '[keys, [.shards[] | [.shard, .status, .result.connections.max, (.result.disk | type)]]]' \
+        '[["shards"],[[0,"active",40,"object"],[1,"active",40,"object"],[2,"active",40,"object"]]]'
+    api GET /api/v1/doctor
+    says 200 '[.shards[] | .result.checks | length > 10]' '[true,true,true]'
     for path in system doctor history; do
         api GET "/api/v1/$path?shard=2"
         says 200
@@ -224,6 +224,66 @@ put_jobs()
     says 503 .error.message '"shard 1 cannot be reached"'
     server restart 1 >/dev/null
     wait_until 60 shards_are '["active","active","active"]'
+}
+
+@test "a batch goes to one shard, and its id leads to it" {
+    local ids=() id i
+    for i in 1 2 3 4 5 6; do
+        post /api/v1/batches '{}'
+        says 201
+        ids+=("$(jq .id <<<"$body")")
+    done
+    [ "$(for id in "${ids[@]}"; do shard_of "$id"; done | sort | uniq -c | awk '{print $1, $2}' | paste -sd,)" = '2 0,2 1,2 2' ] # in turn
+    post /api/v1/batches "{\"label\": \"monthly $queue\", \"on_end\": {\"kind\": \"done\", \"queue\": \"$queue.end\"}}"
+    says 201
+    id=$(jq .id <<<"$body")
+    post /api/v1/batches "{\"label\": \"monthly $queue\"}"
+    [ "$(shard_of "$(jq .id <<<"$body")")" -eq "$(shard_of "$id")" ]
+    post "/api/v1/batches/$id/jobs" "[{\"kind\": \"k\", \"queue\": \"$queue\"}, {\"kind\": \"k\", \"queue\": \"$queue\", \"tenant\": \"t\"}]"
+    says 201 '[.ids[] / 281474976710656 | floor]' "[$(shard_of "$id"),$(shard_of "$id")]"
+    post "/api/v1/batches/$id/seal" ''
+    says 200
+    post "/api/v1/queues/$queue/claim" '{"max_jobs": 2, "wait_ms": 5000}'
+    says 200 '.jobs | length' 2
+    post "/api/v1/leases/$(jq -r .lease <<<"$body")/complete" '{}'
+    says 200
+    completed()
+    {
+        api GET "/api/v1/batches/$id"
+        [ "$(jq -r .status <<<"$body")" = completed ]
+    }
+    wait_until 30 completed
+    says 200 .completed 2
+    api GET "/api/v1/batches?label=monthly%20$queue"
+    says 200 '[(.batches | length), (.batches[] | .shard)] | unique' "$(jq -c -n "[2, $(shard_of "$id")] | unique")"
+    api GET "/api/v1/batches/$id?shard=$(shard_of "$id")"
+    says 200 .completed 2
+    api GET "/api/v1/batches/$id?shard=$((($(shard_of "$id") + 1) % 3))"
+    says 404
+    api GET /api/v1/batches/9100000000000000
+    says 404 .error.message '"batch 9100000000000000 does not exist"'
+    api GET /api/v1/batches/x
+    says 400
+    post '/api/v1/batches?shard=2' '{}'
+    says 201 '.id / 281474976710656 | floor' 2
+    server crash 1 >/dev/null
+    wait_until 30 shards_are '["active","down","active"]'
+    for i in 1 2 3 4; do
+        post /api/v1/batches "{\"label\": \"$queue $i\"}"
+        says 201
+        [ "$(shard_of "$(jq .id <<<"$body")")" -ne 1 ]
+    done
+    for id in "${ids[@]}"; do
+        [ "$(shard_of "$id")" -ne 1 ] || break
+    done
+    api GET "/api/v1/batches/$id"
+    says 503 .error.message '"shard 1 cannot be reached"'
+    api GET /api/v1/batches
+    says 200 '[.shards[].status]' '["active","down","active"]'
+    server restart 1 >/dev/null
+    wait_until 60 shards_are '["active","active","active"]'
+    api GET "/api/v1/batches/$id"
+    says 200 .status '"open"'
 }
 
 @test "changes are made on all shards, or on the one that is chosen" {
@@ -281,6 +341,11 @@ put_jobs()
     [ "$(jq "[.queues[] | select(.queue == \"$queue\") | .available]" -c <<<"$body")" = '[2]' ]
     api GET "/api/v1/jobs?queue=$queue"
     says 200 '[([.jobs[].shard] | sort), .shards[1].error]' '[[0,2],"shard 1 cannot be reached"]'
+    for path in system doctor; do
+        api GET "/api/v1/$path"
+        says 200 '[.shards[] | [.status, .error, .result != null]]' \
+            '[["active",null,true],["down","shard 1 cannot be reached",false],["active",null,true]]'
+    done
     api GET '/api/v1/overview?shard=1'
     says 503 .error.message '"shard 1 cannot be reached"'
     api GET "/api/v1/jobs/$id"

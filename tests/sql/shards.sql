@@ -31,6 +31,7 @@ select is(millrace.enqueue('k'), (3::bigint << 48) + 1, 'its first id carries th
 select is((select array_agg(i >> 48) from millrace.enqueue_many('k', array_fill('{}'::jsonb, array[100])) i), array_fill(3::bigint, array[100]), 'so do those of many, in packs');
 select is((select array_agg(i >> 48) from millrace.enqueue_jobs('[{"kind": "k"}, {"kind": "k", "delay": "1 hour"}, {"kind": "k", "unique_key": "u"}]') i), array[3, 3, 3]::bigint[],
           'and of others');
+select is(millrace.batch_begin(), (3::bigint << 48) + 1, 'its first batch, too');
 create temp table got as select * from millrace.claim('default', 'w', 200);
 do $$ begin loop insert into got select * from millrace.claim('default', 'w', 200); exit when not found; end loop; end $$;   -- one claim ends with its window
 select is((select count(*) from got), 103::bigint, 'all that are due are claimed');

@@ -23,7 +23,7 @@ const fields = [
 export const ended_of = (batch) => (batch.completed || 0) + (batch.dead || 0) + (batch.cancelled || 0) + (batch.expired || 0);
 
 const columns = [
-    { name: "Batch", show: (b) => html`<a class="id" href=${link("batches", String(b.id), { shard: b.shard })}>${String(b.id)}</a>` },
+    { name: "Batch", show: (b) => html`<a class="id" href=${link("batches", String(b.id))}>${String(b.id)}</a>` },
     { name: "Label", show: (b) => visible(b.label || "") },
     { name: "Status", show: (b) => html`<${Badge} word=${b.status} />` },
     { name: "Done", show: (b) => html`<progress max=${b.jobs || 1} value=${ended_of(b)} aria-label=${`Done of batch ${b.id}`}></progress>` },

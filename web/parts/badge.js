@@ -10,7 +10,7 @@ const tones = {
     cancelled: "calm", expired: "warn", dead: "bad", failed: "bad", lost: "bad", released: "calm", requeued: "calm",
     open: "info", closed: "calm", sealed: "calm", leaving: "calm",
     ok: "good", note: "calm", warning: "warn", critical: "bad",
-    active: "good", off: "calm",
+    active: "good", off: "calm", joining: "calm", draining: "warn", down: "bad",
 };
 
 export function Badge({ word })

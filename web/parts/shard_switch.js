@@ -38,12 +38,3 @@ export function ShardAlert()
     return chosen === null && down.length > 0 && down.length < shards.length && html`<div class="alert warn" role="alert">
         ${down.map(name_of).join(", ")} ${down.length === 1 ? "is" : "are"} down: what is there is not in these figures and lists.</div>`;
 }
-
-export function ChooseShard()
-{
-    const shards = useShards() || [];
-
-    return html`<h1>Which shard?</h1><p>This is different on each shard: choose one.</p>
-        <p class="actions">${shards.filter((entry) => entry.shard !== null).map((entry) => html`
-            <button key=${entry.address} type="button" onClick=${() => choose_shard(entry.shard)}>${label_of(entry)}</button>`)}</p>`;
-}
