@@ -155,7 +155,11 @@ static int replace(struct mover_parts *parts, struct parcel *out, const struct p
 {
     const struct blob_item *item = parcel_object(&parts->parcel, *data, *size);
 
-    if (!item || item->result != BLOB_OK) {
+    if (!item) { // nothing to be read, or a reference that says nothing
+        parts->unreadable += parcel_is_object(*data, *size);
+        return 0;
+    }
+    if (item->result != BLOB_OK) {
         return 0;
     }
     *data = item->body;

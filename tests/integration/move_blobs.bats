@@ -173,8 +173,13 @@ key_of_job()
     [ "$(MILLRACE_DSN=$to "$DRIVER" take complete 1000)" = '120 jobs, 120 whole' ]
 }
 
+# Delayed jobs: what was in the log once is named there for a while.
 @test "a store that is down is waited for, then the batch waits; the objects of jobs on their way are kept" {
-    "$DRIVER" put one 3 3000
+    for n in 1 2 3; do
+        printf '{"kind": "k", "queue": "q", "args": {"n": %d}, "delay": "1 hour", "state": "%s"}\n' "$n" "$(head -c 3000 /dev/urandom | base64 -w0)"
+    done >put.jsonl
+    "$MR_BIN" enqueue --file put.jsonl
+    objects 3
     s3_fault '{"status": 503}'
     move --wait 1s
     [ "$status" -eq 3 ]
@@ -187,7 +192,8 @@ key_of_job()
     s3_fault
     move
     [ "$status" -eq 0 ]
-    [ "$(parts_there)" = '3 inline, 0 objects' ]
+    [ "$(there 'select count(*) from millrace.delayed where octet_length(payload_state) = 3000')" = 3 ]
+    wait_until 60 objects 0
 }
 
 @test "another store than theirs stops the move before anything is lost; --give-back puts the jobs back" {
