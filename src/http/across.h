@@ -3,10 +3,9 @@
 // Requests that are about all shards: the route's call is made on each, and the answers become one.
 //
 // 1. Of those that look (PLACE_SUM, PLACE_LIST, PLACE_APART) a shard that does not answer is
-// missing, and
-//    `shards` in the reply says so; when none answers the request fails.
+//    missing, and `shards` in the reply says so; when none answers the request fails.
 // 2. Those that change something (PLACE_EACH) fail when one fails; `shards` says what each has
-// done.
+//    done.
 //    What a shard does not know (a queue) is no failure as long as another does.
 
 #ifndef MILLRACE_HTTP_ACROSS_H
