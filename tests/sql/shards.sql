@@ -6,6 +6,13 @@ select no_plan();
 select is((select (s.set_id, s.number, s.status, s.numbers)::text from millrace.shard() s), '(,,,)', 'a database on its own is no shard');
 select is((select s.read_only from millrace.shard() s), false, 'and can be written to');
 
+-- ---- a number that was not used ----
+select lives_ok($$ select millrace.shard_join(gen_random_uuid(), 2, '{2}'), millrace.shard_leave() $$, 'it joins and leaves before it has had a job');
+select lives_ok($$ select millrace.shard_join(gen_random_uuid(), 0, '{0}') $$, 'then it can have another number');
+select is(nextval('millrace.pos_seq') >> 48, 0::bigint, 'its ids are those of that one');
+select is(nextval('millrace.batch_seq') >> 48, 0::bigint, 'those of its batches, too');
+select lives_ok($$ select millrace.shard_leave(), setval('millrace.pos_seq', 1, false), setval('millrace.batch_seq', 1, false) $$, 'as if it had not been');
+
 -- ---- what is refused ----
 prepare bad_number as select millrace.shard_join(gen_random_uuid(), 32, '{32}');
 select throws_ok('bad_number', '22023', 'the number of a shard is from 0 to 31, not 32', 'a number that is too large');
@@ -72,7 +79,10 @@ select is(millrace.shard_holds('held', 'w', 'o'), false, 'and nothing is held');
 select lives_ok($$ select millrace.shard_leave() $$, 'it leaves');
 select is((select s.number from millrace.shard() s), null, 'and is on its own');
 prepare has_had as select millrace.shard_join(gen_random_uuid(), 1, '{0,1}');
-select throws_ok('has_had', '22023', 'this database has had jobs: it cannot become shard 1', 'ids that say nothing of a shard');
-select lives_ok($$ select millrace.shard_join(gen_random_uuid(), 0, '{0}') $$, 'it can be the first of a set');
-select isnt(millrace.enqueue('k'), null, 'and goes on');
+select throws_ok('has_had', '22023', 'this database has had jobs: it cannot become shard 1', 'ids that are those of shard 3');
+prepare first_of_others as select millrace.shard_join(gen_random_uuid(), 0, '{0}');
+select throws_ok('first_of_others', '22023', 'this database has had jobs: it cannot become shard 0', 'nor those of shard 0');
+select lives_ok($$ select millrace.shard_join(gen_random_uuid(), 3, '{3}') $$, 'it can be what it was');
+select is(millrace.enqueue('k') >> 48, 3::bigint, 'and goes on');
+select is(millrace.batch_begin() >> 48, 3::bigint, 'so do batches');
 select * from finish();
