@@ -2,7 +2,8 @@
 -- Looks for a lane of a queue that has jobs, by priority, and takes them, for claim_take.
 -- Lock order: upkeep (class 8) is never waited for here; lanes (class 7) one after the other. A lane that another claimer holds
 -- is passed over for the next part, but never for a lower priority: before going down the busy lane is waited for. But never with
--- another lane in hand that turned out to be empty (p_held): two claimers would wait for each other. Then the call ends with nothing.
+-- another lane in hand that turned out to be empty (p_held): two claimers would wait for each other. Then it is tried for a few milliseconds, in which whoever has it is
+-- likely to commit, and the call ends with nothing.
 -- A queue with limits is claimed under its own lock, so nobody else claims of its lanes: one that is busy is about to be free, because the claim before
 -- gives back its locks one after the other. It is waited for in any case, but not for long: a limit may be younger than the claim that has the lane.
 -- p_part: of several parts the first to look at.
@@ -47,10 +48,11 @@ begin
     end if;
     for i in 1 .. cardinality(v_lanes) + 1 loop
       if v_busy is not null and v_lanes[i] >> 5 is distinct from v_busy >> 5 then
-        if p_held then
+        if not p_held then
+          perform pg_advisory_xact_lock(c_lane_lock, v_busy);
+        elsif not millrace.lock_try(c_lane_lock, v_busy, 10) then
           return null;
         end if;
-        perform pg_advisory_xact_lock(c_lane_lock, v_busy);
         v_taken := millrace.lane_take(p_now, v_busy, p_max_jobs, 'r', p_worker, p_lease, p_own_lease, p_with_state);
         if v_taken.n > 0 then
           return v_taken;
@@ -79,4 +81,19 @@ begin
     v_rest := v_rest[array_position(v_rest, v_lanes[cardinality(v_lanes)]) + 1 :];
   end loop;
   return null;
+end $$;
+
+-- Tries to get an advisory lock, up to so many times, half a millisecond apart. It never queues for it, so that nobody can wait in a circle.
+create or replace function millrace.lock_try(p_class int, p_id int, p_times int)
+returns boolean
+language plpgsql
+as $$
+begin
+  for i in 1 .. p_times loop
+    if pg_try_advisory_xact_lock(p_class, p_id) then
+      return true;
+    end if;
+    perform pg_sleep(0.0005);
+  end loop;
+  return false;
 end $$;

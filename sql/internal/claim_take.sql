@@ -13,9 +13,8 @@ returns millrace.taken
 language plpgsql
 as $$
 declare
-  -- A session has a part of its own; but now and then it begins with any, because where there are fewer sessions than parts the
-  -- others would wait as long as those have jobs.
-  v_part    int := case when random() < 0.1 then floor(random() * 32)::int else pg_backend_pid() end;
+  -- Any, each time: so the parts of a queue are drained evenly, whatever the number of sessions.
+  v_part    int := floor(random() * 32)::int;
   v_id      int;
   v_parts   int;
   v_base    int;
@@ -31,6 +30,8 @@ declare
   v_tenants boolean;
   v_only    boolean;      -- there is one lane
   v_tried   int;
+  v_empty   int := 0;     -- lanes, which stay locked
+  v_busy    int;          -- a lane that somebody else has
   v_memo    bigint[] := current_setting('millrace.queue_memo', true);
   v_version bigint;
   v_taken   millrace.taken;
@@ -40,7 +41,6 @@ begin
      and p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
      and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
      and abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) < 1000 then
-    v_id := v_memo[2] >> 12;
     v_base := v_memo[2];
     v_parts := v_memo[3];
     v_lease := v_memo[4] * interval '1 us';
@@ -54,7 +54,8 @@ begin
     -- Before the queue is read: what it says may be newer than its version, never older.
     v_version := case when pg_sequence_last_value('millrace.queue_version'::regclass)::text::xid8 < pg_snapshot_xmin(pg_current_snapshot())
                       then pg_sequence_last_value('millrace.queue_version'::regclass) end;
-    -- With several parts lanes are taken here only where the last claim found jobs (some): a lane that turns out to be empty stays locked, and with it in hand no other may be waited for.
+    -- With several parts lanes are taken here unless the last claim found none, or was of another queue (some): a lane that turns out to be empty stays locked, and with it in hand no
+    -- other may be waited for.
     select q.queue_id, q.parts_seen, l.base, l.base + (v_part + 1) %% q.parts_seen, coalesce(p_lease_for, q.lease_time),
            pg_sequence_last_value('millrace.seg_seq'::regclass),
            p_max_jobs between 1 and 10000 and p_lease_for is null and coalesce(octet_length(p_worker), 0) <= 200
@@ -62,7 +63,7 @@ begin
            and current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text,
            abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0)) >= 1000,
            l.base = l.last and not (q.limited or q.has_tenants)
-           and (q.parts_seen = 1 or current_setting('millrace.some', true) = l.base::text),
+           and (q.parts_seen = 1 or coalesce(current_setting('millrace.some', true), l.base::text) = l.base::text),
            current_setting('millrace.many', true) = l.base::text and p_max_jobs > 1,
            q.limited, q.has_tenants, l.base = l.last and q.parts_seen = 1
       into v_id, v_parts, v_base, v_lane, v_lease, v_open, v_usual, v_upkeep, v_one, v_many, v_limited, v_tenants, v_only
@@ -95,12 +96,26 @@ begin
         if v_taken.n > 0 then
           return v_taken;
         end if;
-        exit;
+        -- A part may be empty while others are not; but where many are, to look at all of them at once costs less.
+        exit when v_taken.n is null or v_parts = 1 or v_empty = 8;
+        v_empty := v_empty + 1;
+      else
+        v_busy := v_lane;
       end if;
       v_tried := coalesce(v_tried, 1) + 1;
-      exit when v_tried > v_parts;
-      v_lane := v_base + (v_part + v_tried) %% v_parts;
+      if v_tried <= v_parts then
+        v_lane := v_base + (v_part + v_tried) %% v_parts;
+      elsif v_tried = v_parts + 1 and v_empty > 0 and v_busy is not null and millrace.lock_try(1297219591, v_busy, 10) then
+        v_lane := v_busy;      -- the last one, and what there is may be in it
+      else
+        exit;
+      end if;
     end loop;
+    if v_empty = v_parts then
+      perform set_config('millrace.some', '', false), set_config('millrace.queue_memo', '{}', false);
+      return null;
+    end if;
+    v_held := v_empty > 0;
   end if;
   for i in coalesce(v_tried, 1) .. case when v_one then v_parts else 0 end loop
     v_lane := v_base + (v_part + i) %% v_parts;
@@ -126,7 +141,7 @@ begin
   if v_tenants then
     return millrace.claim_fair(p_now, v_id, v_worker, p_max_jobs, p_lease_for, p_with_state, v_part);
   end if;
-  return millrace.claim_search(p_now, v_id, v_worker, p_max_jobs, v_lease, p_lease_for is not null, p_with_state, v_part, v_held is true);
+  return millrace.claim_search(p_now, coalesce(v_id, v_base >> 12), v_worker, p_max_jobs, v_lease, p_lease_for is not null, p_with_state, v_part, v_held is true);
 end $$
   $sql$, millrace.by_leaf('v_open', 'v_taken := millrace.lane_take_one_%s(p_now, v_open, v_lane, p_max_jobs, v_worker, v_lease, p_lease_for is not null);'));
 end $do$;

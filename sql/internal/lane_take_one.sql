@@ -50,15 +50,14 @@ declare
   v_created   timestamptz;
   v_ready     timestamptz;
   v_run_limit interval;
-  v_odd       int;
-  v_size      int;
+  v_plain     boolean;
 begin
   select k.no + 1, k.win_no, k.total, k.last_seg, k.last_xid, k.last_pos, k.win_min, k.win_max, k.win_sure, k.win_hi,
          pg_current_snapshot(), concat('%1$s.', p_lane, '.', k.no + 1, '.', v_token), p_now + p_lease,
          j.xid >= k.win_max, j.*
     into v_no, v_win_no, v_total, v_last_seg, v_last_xid, v_last_pos, v_win_min, v_win_max, v_win_sure, v_win_hi, v_snap, v_lease, v_until, v_next,
          v_xid, v_pos, v_pack_n, v_pack, v_id, v_attempt, v_limit, v_kind, v_args, v_tenant, v_ref, v_source, v_created, v_ready, v_run_limit,
-         v_odd, v_size
+         v_plain
     from (select k.no, k.win_no, k.total, k.last_seg, k.last_xid, k.last_pos, k.win_min, k.win_max, k.win_sure, k.win_hi
             from millrace.claim_%1$s k
            where k.lane = p_lane
@@ -67,9 +66,10 @@ begin
     left join lateral (select j.xid, j.pos, j.pack_n, j.pack, j.job_id, j.attempt, j.attempts_limit, j.job_kind, j.payload_args, j.job_tenant,
                               j.job_ref, j.job_source, j.created_at, j.ready_at, j.run_limit,
                               num_nonnulls(j.stale_at, j.payload_meta, j.payload_state, j.payload_blob, j.trail, j.order_key, j.unique_name,
-                                           j.batch_id) as odd,
-                              coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
-                              + coalesce(pg_column_size(j.job_ref), 0) as size
+                                           j.batch_id) = 0
+                              -- 1500: c_large of lane_take.
+                              and coalesce(pg_column_size(j.payload_args), 0) + coalesce(pg_column_size(j.job_tenant), 0)
+                                  + coalesce(pg_column_size(j.job_ref), 0) < 1500 as plain
                          from millrace.job_%1$s j
                         where j.lane = p_lane
                           and (j.xid, j.pos) > (case when k.last_seg > p_open then k.win_max else k.last_xid end,
@@ -77,9 +77,7 @@ begin
                           and j.xid < case when k.win_min = k.win_max then pg_snapshot_xmin(pg_current_snapshot()) else k.win_min end
                         order by j.lane, j.xid, j.pos
                         limit 1) j on true;
-  -- 1500: c_large of lane_take.
-  if (v_last_seg >= p_open and v_odd = 0 and v_size < 1500
-      and pg_sequence_last_value('millrace.mark_hint'::regclass) > 0 is not true) is not true then
+  if (v_last_seg >= p_open and v_plain and pg_sequence_last_value('millrace.mark_hint'::regclass) > 0 is not true) is not true then
     -- Surely empty, if the statement above has looked at all there is. Where the window is apart lane_take leaves a tick.
     if v_pos is null and v_last_seg >= p_open and v_win_hi is not null and v_win_min = v_win_max
        and pg_snapshot_xmin(v_snap) = pg_snapshot_xmax(v_snap)

@@ -100,6 +100,18 @@ select is((select got from t.next('parts')), null, 'and no more');
 select t.put('parts', 'e');
 select is((select got from t.next('parts')), 'e', 'one that comes later is found');
 
+-- One session alone: parts are taken from by chance, not one after the other until it is empty. 100 of 800 jobs are to be left in each, give or take three times 7 and more.
+select millrace.set_queue('even', '{"parts": 8}');
+select count(t.put('even', 'g')) from generate_series(1, 160);
+select $$select t.next('even');$$ from generate_series(1, 400) \gexec
+select is((select count(*) from millrace.jobs where queue = 'even' and status = 'running'), 400::bigint, 'a claim, a job');
+select ok((select min(n) >= 20 and max(n) <= 80 and count(*) = 8
+             from (select sum(c.n) as n
+                     from millrace.claim c
+                     join millrace.queue q on q.queue_id = c.lane >> 12
+                    where q.queue_name = 'even' and c.n > 0
+                    group by c.lane) l), 'of each part about as many');
+
 -- What a caller says is looked at with a memo, too.
 select t.put('s', 'f');
 select is((select got from t.next('s')), 'f', 'a claim');
