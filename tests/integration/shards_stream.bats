@@ -248,6 +248,7 @@ is_true()
 }
 
 @test "a long stream takes no memory" {
+    [ -z "${SANITIZE:-}" ] || skip 'a sanitizer keeps what was freed: run it without SANITIZE'
     local pid before after
     pid=$(pid_of api)
     jobs 1 2000 >lines

@@ -20,6 +20,8 @@ daemon()
 {
     local name=$1
     shift
+    # Here, not by the child: who waits for a line of it must not see the log of the one before.
+    : >"$BATS_TEST_TMPDIR/$name.log"
     "$MR_BIN" "$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.log" 3>&- &
     daemon_pid[$name]=$!
 }
