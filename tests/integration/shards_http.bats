@@ -11,29 +11,12 @@ load ../lib/daemon
 load ../lib/api
 load ../lib/shards_api
 
-setup_file()
-{
-    start_servers 3
-    declare -p servers addresses | sed 's/^declare -a //' >"$BATS_FILE_TMPDIR/servers" # not local where it is read
-    use_shards 0 1 2
-    "$MR_BIN" shard add >/dev/null
-}
-
-teardown_file()
-{
-    # shellcheck disable=SC1091
-    source "$BATS_FILE_TMPDIR/servers"
-    remove_servers
-}
+setup_file() { three_shards; }
+teardown_file() { three_shards_end; }
 
 setup()
 {
-    # shellcheck disable=SC1091
-    source "$BATS_FILE_TMPDIR/servers"
-    for i in 0 1 2; do
-        pg_isready -q -d "${addresses[i]}" || server restart "$i" >/dev/null # a test before may have failed
-    done
-    use_shards 0 1 2
+    three_shards_again
     queue=q$BATS_TEST_NUMBER
     cd "$BATS_TEST_TMPDIR" || return
     api_up

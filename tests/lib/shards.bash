@@ -12,6 +12,10 @@
 #   start_servers N       N servers of this file's own, a shard on each: ${servers[@]}, ${addresses[@]}, MILLRACE_DSN
 #   server VERB INDEX     tools/pgserver start, stop, crash, restart on one of them
 #   remove_servers        for teardown_file()
+#
+#   three_shards          for setup_file(): three servers and one set for all tests of the file
+#   three_shards_again    for setup(): all of them run, and MILLRACE_DSN names them
+#   three_shards_end      for teardown_file()
 
 address_of()
 {
@@ -102,4 +106,33 @@ remove_servers()
     for dir in "${servers[@]}"; do
         "$MR_ROOT/tools/pgserver" remove "$dir"
     done
+}
+
+# ---- one set for all tests of a file ----
+
+three_shards()
+{
+    start_servers 3
+    declare -p servers addresses | sed 's/^declare -a //' >"$BATS_FILE_TMPDIR/servers" # not local where it is read
+    use_shards 0 1 2
+    "$MR_BIN" shard add >/dev/null
+}
+
+# shellcheck disable=SC1091
+three_shards_end()
+{
+    source "$BATS_FILE_TMPDIR/servers"
+    remove_servers
+}
+
+# A test before may have failed.
+# shellcheck disable=SC1091
+three_shards_again()
+{
+    local i
+    source "$BATS_FILE_TMPDIR/servers"
+    for i in 0 1 2; do
+        pg_isready -q -d "${addresses[i]}" || server restart "$i" >/dev/null
+    done
+    use_shards 0 1 2
 }
