@@ -256,7 +256,7 @@ Spread, least to most of the rounds:
 {figures_table(results, spread_cell)}
 
 - Bulk enqueue and drain: {sizes['jobs']} jobs ({sizes.get('jobs_node', sizes['jobs'])} behind Node), {sizes['chunk']} a transaction where it can be set. The best claim size of each was
-  found before the first round, on a quarter of the jobs; the figure is from the rounds. One by one: claims of one job on
+  found before the first round, on a quarter of the jobs; the figure is from the rounds. One by one: {sizes['single_jobs']} jobs, claims of one job on
   {sizes['single_workers']} connections. Steady state: producers and workers at once for {sizes['seconds']} s, jobs completed.
 - Latency: from the moment the producer knows of its commit to the handler's start, on an idle queue. A worker may be faster than the
   answer to the producer; that counts as 0.

@@ -173,8 +173,8 @@ typedef struct mr_job_spec {
 int mr_enqueue(mr_conn *conn, const mr_job_spec *job, int64_t *ret_id, mr_error *err);
 
 // Enqueues one job for each of `count` args (JSON texts), which share everything else of
-// `job`: the fastest way in. `chunk` jobs go in one statement and, unless the connection is
-// wrapped, in one transaction (0: 10,000). ret_ids, where not NULL, has room for `count`.
+// `job`: the fastest way in. `chunk` jobs go in one transaction (0: 10,000), on a wrapped
+// connection in one statement. ret_ids, where not NULL, has room for `count`.
 // *ret_done, where not NULL, is the number of jobs that are in, on failure too: a whole number
 // of chunks. One whose unique_key is held is in with the id of the job that holds it.
 int mr_enqueue_many(mr_conn *conn, const mr_job_spec *job, const char *const *args, size_t count,

@@ -130,6 +130,14 @@ static void timeout_error(const mr_conn *conn, struct mr_error *err)
                        "a lock that it waits for.");
 }
 
+static void take_results(mr_reply *reply)
+{
+    reply_succeed(reply, wire_take_result(reply->conn->wire, 0));
+    for (size_t i = 0; i < reply->more_count; i++) {
+        reply->more[i] = wire_take_result(reply->conn->wire, i + 1);
+    }
+}
+
 static void on_answer(void *arg, PGresult *result, const struct mr_error *err)
 {
     mr_reply *reply = arg;
@@ -141,7 +149,7 @@ static void on_answer(void *arg, PGresult *result, const struct mr_error *err)
         return;
     }
     if (!err) {
-        reply_succeed(reply, wire_take_result(reply->conn->wire));
+        take_results(reply);
     } else if (reply->expired && err->code == MR_ECONNECT) {
         timeout_error(reply->conn, &expired);
         reply_fail(reply, &expired);
@@ -275,9 +283,14 @@ int mr__conn_check_wire(const mr_conn *conn, mr_error *err)
     return code;
 }
 
-static int send_call(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+static int send_calls(mr_conn *conn, const struct call *calls, size_t count, mr_reply *reply,
+                      mr_error *err)
 {
-    int code = wire_send(conn->wire, call, on_answer, reply, err);
+    int code = reply_expect(reply, count, err);
+
+    if (code == 0) {
+        code = wire_send_all(conn->wire, calls, count, on_answer, reply, err);
+    }
 
     if (code == 0) {
         reply->conn = conn;
@@ -305,7 +318,7 @@ static int send_reply(mr_conn *conn, const struct call *call, const char *queue,
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
     reply->note = note;
-    if ((code = send_call(conn, call, reply, err))) {
+    if ((code = send_calls(conn, call, 1, reply, err))) {
         mr_reply_free(reply);
     }
     return code;
@@ -351,13 +364,17 @@ void mr__conn_let_offload(mr_conn *conn)
     conn->let_offload = true;
 }
 
-static int ask_wrapped(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+static int ask_wrapped(mr_conn *conn, const struct call *calls, size_t count, mr_reply *reply,
+                       mr_error *err)
 {
     PGresult *result = NULL;
-    int code = call_status(call, err);
+    int code = call_status(calls, err);
 
     if (code) {
         return code;
+    }
+    if (count > 1) { // whether they were one transaction would be the caller's to say
+        return mr_error_set(err, MR_EINTERNAL, "a call in pieces on a wrapped connection");
     }
     if (PQpipelineStatus(conn->wrapped) != PQ_PIPELINE_OFF ||
         PQtransactionStatus(conn->wrapped) == PQTRANS_ACTIVE) {
@@ -365,18 +382,19 @@ static int ask_wrapped(mr_conn *conn, const struct call *call, mr_reply *reply, 
         mr_error_hint(err, "Read all results of it, and leave pipeline mode, before the call.");
         return MR_EUSAGE;
     }
-    if ((code = call_exec(call, conn->wrapped, &result, err))) {
+    if ((code = call_exec(calls, conn->wrapped, &result, err))) {
         return code;
     }
     reply_succeed(reply, result);
     return mr_reply_code(reply, err);
 }
 
-static int ask_wire(mr_conn *conn, const struct call *call, mr_reply *reply, mr_error *err)
+static int ask_wire(mr_conn *conn, const struct call *calls, size_t count, mr_reply *reply,
+                    mr_error *err)
 {
     listen_first(conn);
     reply->awaited = true;
-    int code = send_call(conn, call, reply, err);
+    int code = send_calls(conn, calls, count, reply, err);
     if (code) {
         return code;
     }
@@ -388,8 +406,8 @@ static int ask_wire(mr_conn *conn, const struct call *call, mr_reply *reply, mr_
     return mr_reply_code(reply, err);
 }
 
-int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
-                 mr_error *err)
+static int ask(mr_conn *conn, const struct call *calls, size_t count, const char *queue,
+               mr_reply **ret, mr_error *err)
 {
     int code = check_conn(conn, err);
 
@@ -399,17 +417,23 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
     if (conn->shards) { // nor those of backend_shards
         return mr_error_set(err, MR_EINTERNAL, "a call without a shard");
     }
-    mr_reply *reply = reply_new(call->kind, queue);
+    mr_reply *reply = reply_new(calls->kind, queue);
     if (!reply) {
         return mr_error_set(err, MR_ENOMEM, "out of memory");
     }
-    code = (conn->wrapped ? ask_wrapped : ask_wire)(conn, call, reply, err);
+    code = (conn->wrapped ? ask_wrapped : ask_wire)(conn, calls, count, reply, err);
     if (code) {
         mr_reply_free(reply);
         return code;
     }
     *ret = reply;
     return 0;
+}
+
+int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
+                 mr_error *err)
+{
+    return ask(conn, call, 1, queue, ret, err);
 }
 
 // The connection is looked after meanwhile.
@@ -423,7 +447,8 @@ static void pause_for(mr_conn *conn, int64_t pause_ms)
     }
 }
 
-int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr_error *err)
+int mr__conn_ask_room(mr_conn *conn, const struct call *calls, size_t count, mr_reply **ret,
+                      mr_error *err)
 {
     struct room_wait wait;
     int64_t pause_ms = 0;
@@ -434,7 +459,7 @@ int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr
         return code;
     }
     room_wait_begin(&wait, clock_ms(), conn->full_wait_ms);
-    while ((code = mr__conn_ask(conn, call, NULL, ret, &last)) &&
+    while ((code = ask(conn, calls, count, NULL, ret, &last)) &&
            room_wait_again(&wait, clock_ms(), code, &pause_ms, &last)) {
         pause_for(conn, pause_ms);
     }

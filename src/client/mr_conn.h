@@ -26,8 +26,10 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
                  mr_error *err);
 
 // The same for a call that enqueues: while the queue is full it is made again, as long as
-// full_wait_ms allows.
-int mr__conn_ask_room(mr_conn *conn, const struct call *call, mr_reply **ret, mr_error *err);
+// full_wait_ms allows. `count` of one kind, more than one only on a wire, are one transaction with
+// one reply.
+int mr__conn_ask_room(mr_conn *conn, const struct call *calls, size_t count, mr_reply **ret,
+                      mr_error *err);
 
 // Whether it is the caller's: what breaks is not made again then.
 bool mr__conn_is_wrapped(const mr_conn *conn);

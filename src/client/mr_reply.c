@@ -133,6 +133,19 @@ mr_reply *reply_new(enum call_kind kind, const char *queue)
     return reply;
 }
 
+int reply_expect(mr_reply *reply, size_t count, struct mr_error *err)
+{
+    if (count == 1) {
+        return 0;
+    }
+    reply->more = calloc(count - 1, sizeof(*reply->more));
+    if (!reply->more) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    reply->more_count = count - 1;
+    return 0;
+}
+
 void reply_fail(mr_reply *reply, const struct mr_error *err)
 {
     reply->answered = true;
@@ -195,6 +208,10 @@ void mr_reply_free(mr_reply *reply)
         mr_batch_free(reply->batch);
         lease_state_done(&reply->state);
         PQclear(reply->result);
+        for (size_t i = 0; i < reply->more_count; i++) {
+            PQclear(reply->more[i]);
+        }
+        free(reply->more);
         free(reply->err);
         free(reply->queue);
         free(reply);

@@ -30,11 +30,16 @@ struct mr_reply {
     mr_batch *batch;
     struct lease_state state; // of a heartbeat
     PGresult *result;         // of calls that return rows: enqueue_many, enqueue_jobs, job, outcome
+    PGresult **more;          // of the calls after the first, where the request has several
+    size_t more_count;
     struct mr_reply *next;
 };
 
 // NULL: out of memory.
 mr_reply *reply_new(enum call_kind kind, const char *queue);
+
+// Makes room for the results of `count` calls. Fails with MR_ENOMEM.
+int reply_expect(mr_reply *reply, size_t count, struct mr_error *err);
 
 // The server's answer. Takes over `result`.
 void reply_succeed(mr_reply *reply, PGresult *result);

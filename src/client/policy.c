@@ -51,6 +51,8 @@ static void on_member(void *arg, struct json_slice key, struct json_slice value)
         policy->offload_above = read_bytes(value);
     } else if (json_slice_is(key, "blobs")) {
         read_home(value, policy->home);
+    } else if (json_slice_is(key, "pieces")) {
+        policy->pieces = json_slice_is(value, "true");
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// What a queue wants done to payload parts before they are written, as millrace.payload_policy()
-// says it, and the memory of a connection of what it was told.
+// What a queue wants done to payload parts before they are written, and how jobs may come, as
+// millrace.payload_policy() says it, and the memory of a connection of what it was told.
 //
 // A policy is believed for POLICY_MS; one that is older is asked for again. Being late is harmless:
 // every reader understands every coding at any time.
@@ -23,6 +23,7 @@
 #define POLICY_HOME_SIZE 65
 
 struct policy {
+    bool pieces;                 // jobs that belong together may come in several calls
     size_t compress_above;       // 0: never
     size_t args_max;             // the queue's max_args; 0: not known
     size_t offload_above;        // parts of more bytes are objects of a blob store; 0: never

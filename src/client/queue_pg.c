@@ -54,7 +54,7 @@ static int enqueue(mr_conn *conn, const mr_job_spec *from, int64_t *ret_id, mr_e
         }
     } while (mr__parcel_ship_fails(conn, &parcel));
     request_enqueue(&call, &job);
-    int code = mr__conn_ask_room(conn, &call, &reply, err);
+    int code = mr__conn_ask_room(conn, &call, 1, &reply, err);
     if (code) {
         return code;
     }

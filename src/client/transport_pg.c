@@ -154,7 +154,7 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
     if (err || answer.count == 0) {
         return;
     }
-    if (batch_take(wire_take_result(pg->wire), worker->queue, &batch, &wrong)) {
+    if (batch_take(wire_take_result(pg->wire, 0), worker->queue, &batch, &wrong)) {
         worker_fail(worker, &wrong);
         return;
     }

@@ -28,16 +28,17 @@ enum wire_status {
 };
 
 struct request {
-    struct call call;
+    struct call *calls;
+    PGresult **results; // of each of them
+    size_t count;
     wire_answer_fn *answer;
     void *arg;
     struct request *next;
     // since it was sent:
     int statements;      // sent for it
     int async_prepared;  // which of them, from 1, prepares CALL_ASYNC_COMMIT; 0: none
-    int call_prepared;   // which of them prepares the call; 0: none
+    int call_prepared;   // which of them prepares the calls; 0: none
     int good;            // of them succeeded
-    PGresult *result;    // of the last of them
     struct mr_error err; // of the first that failed
 };
 
@@ -92,9 +93,48 @@ static struct request *queue_pop(struct request_queue *queue)
 
 static void request_free(struct request *request)
 {
-    PQclear(request->result);
-    call_done(&request->call);
+    for (size_t i = 0; i < request->count; i++) {
+        PQclear(request->results[i]);
+        call_done(&request->calls[i]);
+    }
+    free(request->results);
+    free(request->calls);
     free(request);
+}
+
+static int copy_call(const struct call *call, struct call *ret, struct mr_error *err)
+{
+    *ret = *call;
+    buf_init(&ret->store, CALL_SIZE_MAX);
+    buf_add(&ret->store, buf_peek(&call->store), call->store.len);
+    return call_status(ret, err);
+}
+
+// Copies the calls.
+static int request_new(const struct call *calls, size_t count, struct request **ret,
+                       struct mr_error *err)
+{
+    struct request *request = calloc(1, sizeof(*request));
+    int code = 0;
+
+    if (!request) {
+        return mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    request->calls = calloc(count, sizeof(*request->calls));
+    request->results = calloc(count, sizeof(*request->results));
+    if (!request->calls || !request->results) {
+        code = mr_error_set(err, MR_ENOMEM, "out of memory");
+    }
+    while (code == 0 && request->count < count) {
+        code = copy_call(&calls[request->count], &request->calls[request->count], err);
+        request->count++;
+    }
+    if (code) {
+        request_free(request);
+        return code;
+    }
+    *ret = request;
+    return 0;
 }
 
 // What arguments of answers hold is freed by the answers.
@@ -110,27 +150,21 @@ static void queue_done(struct request_queue *queue)
     }
 }
 
-int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer, void *arg,
-              struct mr_error *err)
+int wire_send_all(struct wire *wire, const struct call *calls, size_t count, wire_answer_fn *answer,
+                  void *arg, struct mr_error *err)
 {
+    struct request *request = NULL;
+    int code = 0;
+
     if (wire_pending(wire) >= WIRE_PENDING_MAX) {
         mr_error_set(err, MR_ELIMIT, "too many requests without an answer: %d", WIRE_PENDING_MAX);
         mr_error_hint(err, "Read answers before sending more.");
         return MR_ELIMIT;
     }
-    int code = call_status(call, err);
-    if (code) {
-        return code;
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        code = call_status(&calls[i], err);
     }
-    struct request *request = calloc(1, sizeof(*request));
-    if (!request) {
-        return mr_error_set(err, MR_ENOMEM, "out of memory");
-    }
-    request->call = *call;
-    buf_init(&request->call.store, CALL_SIZE_MAX);
-    buf_add(&request->call.store, buf_peek(&call->store), call->store.len);
-    if ((code = call_status(&request->call, err))) {
-        request_free(request);
+    if (code || (code = request_new(calls, count, &request, err))) {
         return code;
     }
     request->answer = answer;
@@ -141,6 +175,12 @@ int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer
         wire_wake(wire);
     }
     return 0;
+}
+
+int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer, void *arg,
+              struct mr_error *err)
+{
+    return wire_send_all(wire, call, 1, answer, arg, err);
 }
 
 bool wire_withdraw(struct wire *wire, const void *arg)
@@ -377,16 +417,16 @@ static int prepare(struct wire *wire, struct request *request, enum call_kind ki
     return PQsendPrepare(wire->pg, call_infos[kind].name, call_infos[kind].statement, 0, NULL);
 }
 
-static int send_statement(struct wire *wire, struct request *request)
+static int send_statement(struct wire *wire, struct request *request, const struct call *call)
 {
-    const struct call_info *info = &call_infos[request->call.kind];
+    const struct call_info *info = &call_infos[call->kind];
     const char *values[CALL_PARAMS_MAX];
     int lengths[CALL_PARAMS_MAX], formats[CALL_PARAMS_MAX];
-    int count = request->call.count;
+    int count = call->count;
 
     request->statements++;
-    call_values(&request->call, values, lengths, formats);
-    if (request->call.kind == CALL_LISTEN || request->call.kind == CALL_UNLISTEN) {
+    call_values(call, values, lengths, formats);
+    if (call->kind == CALL_LISTEN || call->kind == CALL_UNLISTEN) {
         AUTO_BUF statement;
         char *channel = PQescapeIdentifier(wire->pg, values[0], (size_t)lengths[0]);
         buf_init(&statement, 1024);
@@ -398,7 +438,7 @@ static int send_statement(struct wire *wire, struct request *request)
         return PQsendQueryParams(wire->pg, info->statement, count, NULL, values, lengths, formats,
                                  info->binary);
     }
-    return prepare(wire, request, request->call.kind, &request->call_prepared) &&
+    return prepare(wire, request, call->kind, &request->call_prepared) &&
            PQsendQueryPrepared(wire->pg, info->name, count, values, lengths, formats, info->binary);
 }
 
@@ -417,10 +457,15 @@ static int send_async_commit(struct wire *wire, struct request *request)
 // One transaction: everything up to the sync.
 static int send_request(struct wire *wire, struct request *request)
 {
-    if (call_infos[request->call.kind].async && !send_async_commit(wire, request)) {
+    if (call_infos[request->calls[0].kind].async && !send_async_commit(wire, request)) {
         return 0;
     }
-    return send_statement(wire, request) && PQpipelineSync(wire->pg);
+    for (size_t i = 0; i < request->count; i++) {
+        if (!send_statement(wire, request, &request->calls[i])) {
+            return 0;
+        }
+    }
+    return PQpipelineSync(wire->pg);
 }
 
 // False when the connection is gone.
@@ -450,20 +495,34 @@ static void finish_request(struct wire *wire)
         wire->prepared[CALL_ASYNC_COMMIT] = false;
     }
     if (request->good < request->call_prepared) {
-        wire->prepared[request->call.kind] = false;
+        wire->prepared[request->calls[0].kind] = false;
     }
     wire->answering = request;
-    request->answer(request->arg, failed ? NULL : request->result, failed ? &request->err : NULL);
+    request->answer(request->arg, failed ? NULL : request->results[0],
+                    failed ? &request->err : NULL);
     wire->answering = NULL;
     request_free(request);
 }
 
-PGresult *wire_take_result(struct wire *wire)
+PGresult *wire_take_result(struct wire *wire, size_t at)
 {
-    PGresult *result = wire->answering->result;
+    PGresult *result = wire->answering->results[at];
 
-    wire->answering->result = NULL;
+    wire->answering->results[at] = NULL;
     return result;
+}
+
+// The calls are the last of its statements; nobody asks what became of those that come before.
+static void keep_result(struct request *request, PGresult *result)
+{
+    int before = request->statements - (int)request->count;
+    int at = request->good++ - before;
+
+    if (at < 0 || at >= (int)request->count) {
+        PQclear(result);
+        return;
+    }
+    request->results[at] = result;
 }
 
 static void take_result(struct wire *wire, PGresult *result)
@@ -480,11 +539,7 @@ static void take_result(struct wire *wire, PGresult *result)
         finish_request(wire);
         return;
     case PGRES_TUPLES_OK:
-    case PGRES_COMMAND_OK:
-        PQclear(request->result);
-        request->result = result;
-        request->good++;
-        return;
+    case PGRES_COMMAND_OK: keep_result(request, result); return;
     case PGRES_PIPELINE_ABORTED: break;
     case PGRES_EMPTY_QUERY:
     case PGRES_COPY_OUT:

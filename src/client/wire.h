@@ -67,11 +67,16 @@ int wire_send(struct wire *wire, const struct call *call, wire_answer_fn *answer
               struct mr_error *err);
 #define WIRE_PENDING_MAX 4096
 
+// The same for several calls of one kind, in one transaction: one request, with the result of the
+// first in its answer. All of them happen, or none.
+int wire_send_all(struct wire *wire, const struct call *calls, size_t count, wire_answer_fn *answer,
+                  void *arg, struct mr_error *err);
+
 // Takes back the request with this `arg`, which gets no answer then; false when it was sent.
 bool wire_withdraw(struct wire *wire, const void *arg);
 
-// Inside of an answer: makes its result the caller's, who clears it.
-PGresult *wire_take_result(struct wire *wire);
+// Inside of an answer: makes the result of one of its calls the caller's, who clears it.
+PGresult *wire_take_result(struct wire *wire, size_t at);
 
 // Closes the connection and makes it again, with the next wire_advance().
 void wire_reset(struct wire *wire);

@@ -23,7 +23,7 @@ teardown_file()
 }
 
 @test "producing and working" {
-    "$DRIVER" everything_of_a_job many jobs heavy_jobs bad_json unique_one unique_replaced unique_many \
+    "$DRIVER" everything_of_a_job many many_in_pieces jobs heavy_jobs bad_json unique_one unique_replaced unique_many \
         completes completes_many fails requeues releases beats hears_of_cancelled finishes loses_its_lease \
         reports waits worker_reports
 }

@@ -39,27 +39,35 @@ begin
 end $$;
 
 -- The setting and the policy.
-select is(millrace.payload_policy('nowhere'), '{"compress": null, "max_args": 1048576}', 'a queue that is not there has the defaults');
+select is(millrace.payload_policy('nowhere'), '{"pieces": true, "compress": null, "max_args": 1048576}', 'a queue that is not there has the defaults');
 select is((select count(*) from millrace.queue q where q.queue_name = 'nowhere'), 0::bigint, 'and is not made by asking');
 select millrace.set_queue('q', '{}');
-select is(millrace.payload_policy('q'), '{"compress": null, "max_args": 1048576}', 'compression is off by default');
+select is(millrace.payload_policy('q'), '{"pieces": true, "compress": null, "max_args": 1048576}', 'compression is off by default');
 select millrace.set_queue('q', '{"compress": 1000}');
-select is(millrace.payload_policy('q'), '{"compress": 1000, "max_args": 1048576}', 'it is on above so many bytes');
+select is(millrace.payload_policy('q'), '{"pieces": true, "compress": 1000, "max_args": 1048576}', 'it is on above so many bytes');
 select is((select settings -> 'compress' from millrace.queues where queue = 'q'), '1000', 'the view has it');
 select millrace.set_queue('q', '{"compress": null}');
-select is(millrace.payload_policy('q'), '{"compress": null, "max_args": 1048576}', 'null turns it off');
+select is(millrace.payload_policy('q'), '{"pieces": true, "compress": null, "max_args": 1048576}', 'null turns it off');
 select t.refused(format('select millrace.set_queue(%L, %L)', 'q', s), 'compress')
   from (values ('{"compress": 127}'), ('{"compress": 0}'), ('{"compress": 67108865}'), ('{"compress": "much"}'), ('{"compress": true}'), ('{"compress": {}}')) v(s);
 
 select millrace.set_queue('q', '{"compress": 200}');
 select millrace.enqueue('k', queue => 'q');
-select is((select millrace.payload_policy(null, c.lease) from millrace.claim('q') c limit 1), '{"compress": 200, "max_args": 1048576}', 'the policy by a lease');
+select is((select millrace.payload_policy(null, c.lease) from millrace.claim('q') c limit 1), '{"pieces": true, "compress": 200, "max_args": 1048576}', 'the policy by a lease');
 select throws_ok($$select millrace.payload_policy(null, 'x.y')$$, 'MR001', null, 'something that is no lease');
 select millrace.set_queue('shared', '{"fair": true, "compress": 300}');
 select millrace.enqueue('k', queue => 'shared', tenant => 'a');
 select millrace.maintain();
-select is(millrace.payload_policy('shared'), '{"compress": 300, "max_args": 1048576}', 'a fair queue');
+select is(millrace.payload_policy('shared'), '{"pieces": true, "compress": 300, "max_args": 1048576}', 'a fair queue');
 select is((select q.compress_above from millrace.queue q where q.tenant_name = 'a'), 300::bigint, 'and its tenants, whose leases name them');
+
+-- Whether the jobs of one call may come in several: not where something is decided for a call as a whole.
+select millrace.set_queue(v.queue, v.settings)
+  from (values ('limited', '{"depth_limit": 5}'::jsonb), ('routed', '{"route": "other", "route_share": 10}')) v(queue, settings);
+select is(millrace.payload_policy(v.queue) ->> 'pieces', v.pieces, v.queue)
+  from (values ('limited', 'false'), ('routed', 'false'), ('other', 'true')) v(queue, pieces);
+select millrace.set_queue('limited', '{"depth_limit": null}');
+select is(millrace.payload_policy('limited') ->> 'pieces', 'true', 'without its limit again');
 
 -- What a reader learns.
 select is(array[millrace.part_coding(v.part), millrace.part_size(v.part)::text], v.wanted, 'coding and size of ' || v.what)

@@ -43,17 +43,18 @@ static void policies_as_the_server_says(void **state)
         const char *json;
         int code;
         size_t compress, args;
+        bool pieces;
     } rows[] = {
-        {"{\"compress\": 1000, \"max_args\": 5}", 0, 1000, 5},
-        {"{\"compress\": null}", 0, 0, 0},
-        {"{}", 0, 0, 0},
-        {"{\"offload\": {\"above\": 1}, \"compress\": 200}", 0, 200, 0},
-        {"{\"compress\": -5}", 0, 0, 0},
-        {"{\"compress\": 1e3}", 0, 0, 0},
-        {"{\"compress\": \"1000\"}", 0, 0, 0},
-        {"{\"compress\": 99999999999999999999999999}", 0, 0, 0},
-        {"[]", MR_ESCHEMA, 0, 0},
-        {"", MR_ESCHEMA, 0, 0},
+        {"{\"compress\": 1000, \"max_args\": 5, \"pieces\": true}", 0, 1000, 5, true},
+        {"{\"compress\": null, \"pieces\": false}", 0, 0, 0, false},
+        {"{}", 0, 0, 0, false},
+        {"{\"offload\": {\"above\": 1}, \"compress\": 200}", 0, 200, 0, false},
+        {"{\"compress\": -5, \"pieces\": 1}", 0, 0, 0, false},
+        {"{\"compress\": 1e3, \"pieces\": \"true\"}", 0, 0, 0, false},
+        {"{\"compress\": \"1000\"}", 0, 0, 0, false},
+        {"{\"compress\": 99999999999999999999999999}", 0, 0, 0, false},
+        {"[]", MR_ESCHEMA, 0, 0, false},
+        {"", MR_ESCHEMA, 0, 0, false},
     };
 
     (void)state;
@@ -62,6 +63,7 @@ static void policies_as_the_server_says(void **state)
         assert_int_equal(policy_read(rows[i].json, &policy, NULL), rows[i].code);
         assert_int_equal(policy.compress_above, rows[i].compress);
         assert_int_equal(policy.args_max, rows[i].args);
+        assert_int_equal(policy.pieces, rows[i].pieces);
     }
 }
 

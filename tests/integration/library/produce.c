@@ -139,7 +139,7 @@ static void free_args(char **args, size_t count)
 static void check_many(mr_conn *conn, const char *queue, const int64_t *ids, size_t count,
                        const char *tenant)
 {
-    mr_batch *batch = claim_some(conn, queue, 1000);
+    mr_batch *batch = claim_some(conn, queue, (int)count);
     char expected[32];
 
     CHECK_NUMBER((int64_t)mr_batch_count(batch), (int64_t)count);
@@ -180,6 +180,54 @@ static void many(void)
     CHECK_NUMBER((int64_t)done, COUNT);
     check_many(conn, "many with a tenant", ids, COUNT, "ten");
     free_args(args, COUNT);
+    mr_conn_free(conn);
+}
+
+// More than a statement's worth in a chunk: one transaction, in order, whatever a statement of it
+// says.
+static void many_in_pieces(void)
+{
+    enum { COUNT = 2500, BAD = 2400 };
+    mr_conn *conn = open_conn();
+    PGconn *session = open_session();
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    char **args = make_args(COUNT);
+    const char *const *given = (const char *const *)args;
+    int64_t *ids = calloc(COUNT, sizeof(*ids));
+    size_t done = 99;
+
+    job.kind = "many";
+    job.queue = "pieces";
+    job.priority = 3;
+    CHECK_OK(mr_enqueue_many(conn, &job, given, COUNT, 0, ids, &done, &err));
+    CHECK_NUMBER((int64_t)done, COUNT);
+    CHECK_TEXT(session_ask(session, "select count(distinct j.xid) from millrace.job j"
+                                    " join millrace.queue q on q.queue_id = j.lane >> 12"
+                                    " where q.queue_name = 'pieces'"),
+               "1");
+    check_many(conn, "pieces", ids, COUNT, NULL);
+    CHECK_OK(mr_enqueue_many(conn, &job, given, COUNT, 1700, ids, &done, &err));
+    CHECK_NUMBER((int64_t)done, COUNT);
+    check_many(conn, "pieces", ids, COUNT, NULL);
+
+    // the last piece is refused: none of its chunk is in, and the connection is as good as before
+    job.queue = "bad pieces";
+    snprintf(args[BAD], 3, "{:");
+    CHECK_CODE(mr_enqueue_many(conn, &job, given, COUNT, 0, ids, &done, &err), MR_EINVALID);
+    CHECK_NUMBER((int64_t)done, 0);
+    CHECK_NUMBER(depth_of(conn, "bad pieces"), 0);
+    CHECK_OK(mr_enqueue_many(conn, &job, given, BAD, 0, NULL, &done, &err));
+    CHECK_NUMBER(depth_of(conn, "bad pieces"), BAD);
+
+    // where there is room for one, a call is let in whole
+    session_run(session, "select millrace.set_queue('whole', '{\"depth_limit\": 2500}')");
+    job.queue = "whole";
+    CHECK_OK(mr_enqueue_many(conn, &job, given, 1, 0, NULL, &done, &err));
+    CHECK_OK(mr_enqueue_many(conn, &job, given, BAD, 0, NULL, &done, &err));
+    CHECK_NUMBER(depth_of(conn, "whole"), BAD + 1);
+    free(ids);
+    free_args(args, COUNT);
+    PQfinish(session);
     mr_conn_free(conn);
 }
 
@@ -552,6 +600,7 @@ const struct driver_case produce_cases[] = {
     {"defaults_of_a_job", defaults_of_a_job},
     {"delayed", delayed},
     {"many", many},
+    {"many_in_pieces", many_in_pieces},
     {"jobs", jobs},
     {"heavy_jobs", heavy_jobs},
     {"bad_json", bad_json},
