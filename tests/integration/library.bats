@@ -78,7 +78,7 @@ teardown_file()
 }
 
 @test "a connection that breaks is made again" {
-    "$DRIVER" reconnects breaks_under_way
+    "$DRIVER" reconnects breaks_under_way breaks_between_pieces
 }
 
 @test "a session that became read-only is not kept" {

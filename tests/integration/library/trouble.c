@@ -6,6 +6,8 @@
 // schema. MR_TEST_STOP, MR_TEST_START: commands that stop and start the server.
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -141,6 +143,67 @@ static void breaks_under_way(void)
     mr_conn_free(conn);
 }
 
+static atomic_bool killing;
+
+static void *kill_sessions(void *arg)
+{
+    enum { KILLS = 25 };
+    PGconn *session = open_session();
+
+    (void)arg;
+    for (int i = 0; i < KILLS; i++) {
+        pause_ms(100 + random() % 100);
+        session_run(session, TERMINATE);
+    }
+    PQfinish(session);
+    killing = false;
+    return NULL;
+}
+
+// A chunk of several statements whose session is killed somewhere in their midst is in as a whole
+// or not at all, and one that was said to be in is.
+static void breaks_between_pieces(void)
+{
+    enum { CHUNK = 5000 };
+    mr_conn *conn = open_conn();
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    const char **args = calloc(CHUNK, sizeof(*args));
+    int64_t in = 0, unknown = 0;
+    pthread_t killer;
+
+    for (int i = 0; i < CHUNK; i++) {
+        args[i] = "{\"of\": \"a chunk\"}";
+    }
+    job.kind = "k";
+    job.queue = "pieces and kills";
+    killing = true;
+    CHECK(pthread_create(&killer, NULL, kill_sessions, NULL) == 0);
+    while (killing) {
+        size_t done = 99;
+        int code = mr_enqueue_many(conn, &job, args, CHUNK, 0, NULL, &done, &err);
+        CHECK_CODE(code, code == MR_OK ? MR_OK : MR_ECONNECT);
+        CHECK_NUMBER((int64_t)done, code == MR_OK ? CHUNK : 0);
+        in += code == MR_OK;
+        unknown += code != MR_OK;
+    }
+    pthread_join(killer, NULL);
+    CHECK(unknown > 0);
+
+    PGconn *session = open_session();
+    CHECK_TEXT(session_ask(session, "select count(*) from (select from millrace.job j"
+                                    " join millrace.queue q on q.queue_id = j.lane >> 12"
+                                    " where q.queue_name = 'pieces and kills' group by j.xid"
+                                    " having sum(coalesce(j.pack_n, 1)) <> 5000) torn"),
+               "0");
+    int64_t chunks = depth_of(conn, "pieces and kills") / CHUNK;
+    CHECK(chunks >= in && chunks <= in + unknown);
+    printf("%lld chunks in, %lld broken off, %lld there\n", (long long)in, (long long)unknown,
+           (long long)chunks);
+    PQfinish(session);
+    free(args);
+    mr_conn_free(conn);
+}
+
 static void times_out(void)
 {
     mr_conn *conn = open_conn_within(2000); // in which it also connects again, after the first one
@@ -250,6 +313,7 @@ const struct driver_case trouble_cases[] = {
     {"no_schema", no_schema},
     {"reconnects", reconnects},
     {"breaks_under_way", breaks_under_way},
+    {"breaks_between_pieces", breaks_between_pieces},
     {"times_out", times_out},
     {"read_only", read_only},
     {"server_restarts", server_restarts},
