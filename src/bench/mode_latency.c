@@ -106,14 +106,23 @@ static int notify(struct latency *latency, double *ret_ms, double *ret_round_tri
     return code;
 }
 
+static void pause_idle(void)
+{
+    watch_pause_us(PAUSE_LEAST_US + random() % PAUSE_SPAN_US);
+}
+
 static int one_round(struct latency *latency, bool counts, struct mr_error *err)
 {
     double pickup_ms = 0, notify_ms = 0, round_trip_ms = 0;
     int code;
 
-    watch_pause_us(PAUSE_LEAST_US + random() % PAUSE_SPAN_US);
-    if ((code = pick_up(latency, &pickup_ms, err)) ||
-        (code = notify(latency, &notify_ms, &round_trip_ms, err)) || !counts) {
+    pause_idle();
+    if ((code = pick_up(latency, &pickup_ms, err))) {
+        return code;
+    }
+    // After a pause, too: right behind a job it would find caches warm that were cold for the job.
+    pause_idle();
+    if ((code = notify(latency, &notify_ms, &round_trip_ms, err)) || !counts) {
         return code;
     }
     if ((code = sample_add(&latency->pickup, pickup_ms, err)) ||

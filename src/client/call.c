@@ -32,8 +32,6 @@ const struct call_info call_infos[CALL_KINDS] = {
                             7, true, false},
     [CALL_ENQUEUE_JOBS] = {"mr_enqueue_jobs", "select millrace.enqueue_jobs($1::jsonb)", 1, true,
                            false},
-    [CALL_ASYNC_COMMIT] = {"mr_async_commit",
-                           "select set_config('synchronous_commit', 'off', true)", 0, false, false},
     [CALL_CLAIM] =
         {"mr_claim",
          "select c.lease, c.id, c.attempt, c.max_attempts, c.kind, c.args, c.meta, c.state,"
@@ -63,7 +61,7 @@ const struct call_info call_infos[CALL_KINDS] = {
                        "select millrace.progress($1, $2::bigint, $3::double precision, $4)", 4,
                        false, true},
     [CALL_WAIT_CHANNEL] = {"mr_wait_channel", "select millrace.wait_channel($1, $2)", 2, false,
-                           false},
+                           true},
     [CALL_LISTEN] = {"mr_listen", "listen ", 0, false, false},
     [CALL_UNLISTEN] = {"mr_unlisten", "unlisten ", 0, false, false},
     [CALL_MAINTAIN] = {"mr_maintain", "select m.duty, m.done from millrace.maintain() m", 0, false,
@@ -564,6 +562,15 @@ void call_values(const struct call *call, const char **ret_values, int *ret_leng
         ret_values[i] = call->offset[i] == CALL_NULL ? NULL : call->store.data + call->offset[i];
         ret_lengths[i] = call->length[i];
         ret_formats[i] = call->format[i];
+    }
+}
+
+// A condition and not a statement of its own: nothing to prepare, send and answer besides.
+void call_statement(enum call_kind kind, struct buf *ret)
+{
+    buf_puts(ret, call_infos[kind].statement);
+    if (call_infos[kind].async) {
+        buf_puts(ret, " where (select set_config('synchronous_commit', 'off', true)) is not null");
     }
 }
 

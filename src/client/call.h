@@ -20,7 +20,6 @@ enum call_kind {
     CALL_ENQUEUE_MANY,
     CALL_ENQUEUE_HEAVY, // many, with state and blob
     CALL_ENQUEUE_JOBS,
-    CALL_ASYNC_COMMIT, // before a call whose loss in a crash is only a redelivery
     CALL_CLAIM,
     CALL_COMPLETE,
     CALL_COMPLETE_MANY,
@@ -139,7 +138,8 @@ struct call_info {
     const char *statement; // with $1...
     int params;
     bool binary; // the format of the result
-    bool async;  // in its own transaction, after CALL_ASYNC_COMMIT, it does not wait for the disk
+    bool async;  // lost in a crash it is only a redelivery, a wake-up or a figure: see
+                 // call_statement()
 };
 
 extern const struct call_info call_infos[CALL_KINDS];
@@ -188,6 +188,10 @@ int call_status(const struct call *call, struct mr_error *err);
 // Fills arrays of CALL_PARAMS_MAX for PQsendQueryParams() and the like; they point into `call`.
 void call_values(const struct call *call, const char **ret_values, int *ret_lengths,
                  int *ret_formats);
+
+// Appends the statement for a transaction of its own, which does not wait for the disk where it
+// need not. Never for a transaction in which others write.
+void call_statement(enum call_kind kind, struct buf *ret);
 
 // Runs the call on a connection of somebody else's and waits. *ret is the caller's.
 int call_exec(const struct call *call, PGconn *pg, PGresult **ret, struct mr_error *err);

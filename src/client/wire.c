@@ -36,8 +36,7 @@ struct request {
     struct request *next;
     // since it was sent:
     int statements;      // sent for it
-    int async_prepared;  // which of them, from 1, prepares CALL_ASYNC_COMMIT; 0: none
-    int call_prepared;   // which of them prepares the calls; 0: none
+    int call_prepared;   // which of them, from 1, prepares the calls; 0: none
     int good;            // of them succeeded
     struct mr_error err; // of the first that failed
 };
@@ -118,12 +117,15 @@ static int request_new(const struct call *calls, size_t count, struct request **
     int code = 0;
 
     if (!request) {
-        return mr_error_set(err, MR_ENOMEM, "out of memory");
+        mr_error_set(err, MR_ENOMEM, "out of memory");
+        return MR_ENOMEM;
     }
     request->calls = calloc(count, sizeof(*request->calls));
     request->results = calloc(count, sizeof(*request->results));
     if (!request->calls || !request->results) {
-        code = mr_error_set(err, MR_ENOMEM, "out of memory");
+        request_free(request);
+        mr_error_set(err, MR_ENOMEM, "out of memory");
+        return MR_ENOMEM;
     }
     while (code == 0 && request->count < count) {
         code = copy_call(&calls[request->count], &request->calls[request->count], err);
@@ -405,16 +407,21 @@ static void connect_start(struct wire *wire)
 
 // ---- sending ----
 
-// Once on a connection. *ret: the number of the statement that prepares, where one does.
-static int prepare(struct wire *wire, struct request *request, enum call_kind kind, int *ret)
+// Once on a connection.
+static int prepare(struct wire *wire, struct request *request, enum call_kind kind)
 {
+    AUTO_BUF statement;
+
+    buf_init(&statement, CALL_SIZE_MAX);
     if (wire->prepared[kind]) {
         return 1;
     }
     wire->prepared[kind] = true;
     // it goes before the one that was counted last
-    *ret = request->statements++;
-    return PQsendPrepare(wire->pg, call_infos[kind].name, call_infos[kind].statement, 0, NULL);
+    request->call_prepared = request->statements++;
+    call_statement(kind, &statement);
+    return statement.status == 0 &&
+           PQsendPrepare(wire->pg, call_infos[kind].name, buf_peek(&statement), 0, NULL);
 }
 
 static int send_statement(struct wire *wire, struct request *request, const struct call *call)
@@ -423,43 +430,30 @@ static int send_statement(struct wire *wire, struct request *request, const stru
     const char *values[CALL_PARAMS_MAX];
     int lengths[CALL_PARAMS_MAX], formats[CALL_PARAMS_MAX];
     int count = call->count;
+    AUTO_BUF statement;
 
+    buf_init(&statement, CALL_SIZE_MAX);
     request->statements++;
     call_values(call, values, lengths, formats);
     if (call->kind == CALL_LISTEN || call->kind == CALL_UNLISTEN) {
-        AUTO_BUF statement;
         char *channel = PQescapeIdentifier(wire->pg, values[0], (size_t)lengths[0]);
-        buf_init(&statement, 1024);
         buf_printf(&statement, "%s%s", info->statement, channel ? channel : "");
         PQfreemem(channel);
         return PQsendQueryParams(wire->pg, buf_peek(&statement), 0, NULL, NULL, NULL, NULL, 0);
     }
     if (wire->options.pooler) {
-        return PQsendQueryParams(wire->pg, info->statement, count, NULL, values, lengths, formats,
-                                 info->binary);
+        call_statement(call->kind, &statement);
+        return statement.status == 0 &&
+               PQsendQueryParams(wire->pg, buf_peek(&statement), count, NULL, values, lengths,
+                                 formats, info->binary);
     }
-    return prepare(wire, request, call->kind, &request->call_prepared) &&
+    return prepare(wire, request, call->kind) &&
            PQsendQueryPrepared(wire->pg, info->name, count, values, lengths, formats, info->binary);
-}
-
-static int send_async_commit(struct wire *wire, struct request *request)
-{
-    const struct call_info *info = &call_infos[CALL_ASYNC_COMMIT];
-
-    request->statements++;
-    if (wire->options.pooler) {
-        return PQsendQueryParams(wire->pg, info->statement, 0, NULL, NULL, NULL, NULL, 0);
-    }
-    return prepare(wire, request, CALL_ASYNC_COMMIT, &request->async_prepared) &&
-           PQsendQueryPrepared(wire->pg, info->name, 0, NULL, NULL, NULL, 0);
 }
 
 // One transaction: everything up to the sync.
 static int send_request(struct wire *wire, struct request *request)
 {
-    if (call_infos[request->calls[0].kind].async && !send_async_commit(wire, request)) {
-        return 0;
-    }
     for (size_t i = 0; i < request->count; i++) {
         if (!send_statement(wire, request, &request->calls[i])) {
             return 0;
@@ -491,9 +485,6 @@ static void finish_request(struct wire *wire)
     bool failed = request->err.code != 0;
 
     wire->answered_at_ms = clock_ms();
-    if (request->good < request->async_prepared) {
-        wire->prepared[CALL_ASYNC_COMMIT] = false;
-    }
     if (request->good < request->call_prepared) {
         wire->prepared[request->calls[0].kind] = false;
     }
