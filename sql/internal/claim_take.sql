@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Takes jobs of a queue; claim and claim_batch read them. Here the usual case: one priority, and no look at parts that others serve.
+-- Takes jobs of a queue; claim, claim_batch and claim_packs read them. Here the usual case: one priority, and no look at parts that others serve.
 -- Everything else is claim_search's, claim_limited's where the queue has limits, and claim_fair's where it has tenants.
 -- A statement costs ten microseconds and an expression one, each time, a field of a record more than a variable: hence one statement for all that
 -- a claim has to know first, what is usual as one answer of it, and the leaf of lane_take_one chosen here. And where the session knows the queue

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
--- Moves the cursor of one lane: the heart of the claim log. Returns what it took; claim_read and claim_batch read the jobs.
+-- Moves the cursor of one lane: the heart of the claim log. Returns what it took; claim_read, claim_batch and claim_packs read the jobs.
 --   p_mode r: takes up to p_max jobs under a lease
 --          t: takes nothing; appends a cursor that has skipped what is exhausted (a tick)
 --          p: takes up to p_max jobs and forgets them (purge)
@@ -55,6 +55,9 @@ declare
   v_in_pos  bigint[];
   v_in_end  xid8[];
   v_in_rows int[];
+  v_in_till_xid xid8[];                      -- the last job of each
+  v_in_till_pos bigint[];
+  v_in      int := 0;                        -- how many they are
   v_token   uuid;
   v_n       int := 0;                        -- rows, odd ones included
   v_min_seg int;
@@ -169,11 +172,18 @@ begin
           end if;
           if v_plain then
             v_taken := v_taken + v_found.n;
-            v_in_seg := v_in_seg || v_seg;
-            v_in_xid := v_in_xid || v_from_xid;
-            v_in_pos := v_in_pos || v_from_pos;
-            v_in_end := v_in_end || v_range.to_xid[i];
-            v_in_rows := v_in_rows || v_found.n;
+            if v_in_seg[v_in] = v_seg and v_in_end[v_in] = v_range.to_xid[i] and v_in_till_xid[v_in] = v_from_xid and v_in_till_pos[v_in] = v_from_pos then
+              v_in_rows[v_in] := v_in_rows[v_in] + v_found.n;      -- it goes on
+            else
+              v_in := v_in + 1;
+              v_in_seg[v_in] := v_seg;
+              v_in_xid[v_in] := v_from_xid;
+              v_in_pos[v_in] := v_from_pos;
+              v_in_end[v_in] := v_range.to_xid[i];
+              v_in_rows[v_in] := v_found.n;
+            end if;
+            v_in_till_xid[v_in] := v_found.xid;
+            v_in_till_pos[v_in] := v_found.positions[v_found.n];
           end if;
           v_n := v_n + v_found.n;
           v_positions := v_positions || v_found.positions;
@@ -208,7 +218,7 @@ begin
       p_mode := 't';
     end if;
     if p_mode = 'o' then
-      return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
+      return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text, v_in_till_xid, v_in_till_pos);
     elsif p_mode = 't' and v_fresh is not true and v_cur_seg = v_open then
       return null;      -- jobs wait in the window, and its cursor is where it belongs
     end if;
@@ -254,7 +264,7 @@ begin
       perform millrace.wake(p_lane >> 12, p_now);      -- there may be more behind: a worker that finds nothing here need not wait for long
     end if;
   end if;
-  return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text);
+  return row(p_lane, v_lease, v_until, v_taken, v_hi, v_in_seg, v_in_xid, v_in_pos, v_in_end, v_in_rows, v_jobs, null::text, v_in_till_xid, v_in_till_pos);
 end $$
   $sql$,
     millrace.by_leaf('v_open', $one$

@@ -83,7 +83,7 @@ begin
        and pg_snapshot_xmin(v_snap) = pg_snapshot_xmax(v_snap)
        and pg_sequence_last_value('millrace.seg_seq'::regclass) = p_open then
       if v_win_sure or exists (select from millrace.segment g where g.seg = p_open - 1 and g.closed_xid <= v_win_max) then
-        return row(p_lane, null, null, 0, null, null, null, null, null, null, null, null)::millrace.taken;
+        return row(p_lane, null, null, 0, null, null, null, null, null, null, null, null, null, null)::millrace.taken;
       end if;
     end if;
     return null;
@@ -132,7 +132,7 @@ begin
   return row(p_lane, v_lease, v_until, 1, null, null, null, null, null, null,
              array[row(v_lease, v_id, v_attempt, v_limit, v_kind, v_args, null, null, null,
                        v_tenant, v_ref, p_lane >> 5 & 127, v_source, v_created, v_until,
-                       v_run_limit)::millrace.claimed_job], null)::millrace.taken;
+                       v_run_limit)::millrace.claimed_job], null, null, null)::millrace.taken;
 end $$
     $sql$, slot);
   end loop;

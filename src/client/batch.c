@@ -4,7 +4,8 @@
 //
 // Nothing is copied but the queue's name: libpq puts a zero byte behind every field, so texts
 // and bytes are used where they lie in the result, which lives as long as the batch. What was coded
-// is decoded beside it.
+// is decoded beside it. In an array it is the length of the next element that ends a text: its first
+// byte is zero.
 
 #include "client/batch.h"
 
@@ -36,11 +37,20 @@ enum {
     COLUMN_CREATED_AT,
     COLUMN_LEASE_UNTIL,
     COLUMN_TIMEOUT,
+    COLUMN_PACK,
     COLUMNS,
 };
 
-// The first row is the lease's; the jobs follow.
+// The first row is the lease's; the jobs follow, several of them in a row with a pack.
 enum { LEASE_ROW, JOB_ROWS };
+
+// An array in binary: the number of its dimensions, flags, the type of its elements; then of its
+// only dimension how many there are and the first one's number; then each element behind its length.
+enum {
+    ARRAY_COUNT_AT = 12,
+    ARRAY_HEAD = 20,
+    ARRAY_ELEMENT_MAX = (1 << 24) - 1, // its length begins with a zero byte
+};
 
 // Types, as PostgreSQL numbers them.
 enum {
@@ -51,6 +61,7 @@ enum {
     OID_TIMESTAMPTZ = 1184,
     OID_INTERVAL = 1186,
     OID_JSONB = 3802,
+    OID_JSONB_ARRAY = 3807,
 };
 
 static const Oid column_types[COLUMNS] = {
@@ -70,6 +81,7 @@ static const Oid column_types[COLUMNS] = {
     [COLUMN_CREATED_AT] = OID_TIMESTAMPTZ,
     [COLUMN_LEASE_UNTIL] = OID_TIMESTAMPTZ,
     [COLUMN_TIMEOUT] = OID_INTERVAL,
+    [COLUMN_PACK] = OID_JSONB_ARRAY,
 };
 
 // The version of jsonb's binary form; the rest of the field is text.
@@ -177,6 +189,14 @@ static const void *field_bytes(const PGresult *result, int row, int column, size
 
 // ---- the batch ----
 
+static int other_version(const char *what, mr_error *err)
+{
+    mr_error_set(err, MR_ESCHEMA, "cannot read jobs: %s", what);
+    mr_error_hint(err, "The schema and the library are of different versions; upgrade the "
+                       "older one (`millrace migrate` for the schema).");
+    return MR_ESCHEMA;
+}
+
 static int check_columns(const PGresult *result, mr_error *err)
 {
     bool fits = PQnfields(result) == COLUMNS;
@@ -184,13 +204,7 @@ static int check_columns(const PGresult *result, mr_error *err)
     for (int i = 0; fits && i < COLUMNS; i++) {
         fits = PQftype(result, i) == column_types[i] && PQfformat(result, i) == 1;
     }
-    if (!fits) {
-        mr_error_set(err, MR_ESCHEMA, "cannot read jobs: claim_batch() returns other columns");
-        mr_error_hint(err, "The schema and the library are of different versions; upgrade the "
-                           "older one (`millrace migrate` for the schema).");
-        return MR_ESCHEMA;
-    }
-    return 0;
+    return fits ? 0 : other_version("claim_packs() returns other columns", err);
 }
 
 // `shared` has what is the lease's.
@@ -221,11 +235,36 @@ static void read_job(const PGresult *result, int row, const mr_claimed_job *shar
     }
 }
 
-size_t batch_rows(const PGresult *result)
+// Of the array's head what matters; false: it is not an array of one dimension.
+static bool pack_count(const PGresult *result, int row, size_t *ret)
 {
-    int rows = PQntuples(result);
+    const char *pack = PQgetvalue(result, row, COLUMN_PACK);
 
-    return rows > JOB_ROWS ? (size_t)rows - JOB_ROWS : 0;
+    if (PQgetlength(result, row, COLUMN_PACK) < ARRAY_HEAD || read_uint32(pack) != 1) {
+        return false;
+    }
+    *ret = read_uint32(pack + ARRAY_COUNT_AT);
+    // each has a length at least
+    size_t room = (size_t)PQgetlength(result, row, COLUMN_PACK) - ARRAY_HEAD;
+    return *ret > 0 && *ret <= room / sizeof(uint32_t);
+}
+
+// How many jobs a row has. One whose pack cannot be read counts as one.
+static size_t row_jobs(const PGresult *result, int row)
+{
+    size_t count = 0;
+
+    return !PQgetisnull(result, row, COLUMN_PACK) && pack_count(result, row, &count) ? count : 1;
+}
+
+size_t batch_jobs_in(const PGresult *result)
+{
+    size_t count = 0;
+
+    for (int row = JOB_ROWS; row < PQntuples(result) && PQnfields(result) == COLUMNS; row++) {
+        count += row_jobs(result, row);
+    }
+    return count;
 }
 
 struct batch_limit batch_limit(const PGresult *result)
@@ -236,7 +275,7 @@ struct batch_limit batch_limit(const PGresult *result)
         return limit;
     }
     limit.name = field_text(result, LEASE_ROW, COLUMN_KIND);
-    if (batch_rows(result) == 0 && !PQgetisnull(result, LEASE_ROW, COLUMN_LEASE_UNTIL)) {
+    if (batch_jobs_in(result) == 0 && !PQgetisnull(result, LEASE_ROW, COLUMN_LEASE_UNTIL)) {
         int64_t wait_us = batch_time_us(result, LEASE_ROW, COLUMN_LEASE_UNTIL) -
                           batch_time_us(result, LEASE_ROW, COLUMN_CREATED_AT);
         limit.wait_ms = wait_us > 0 ? wait_us / US_PER_MS + 1 : 1;
@@ -244,7 +283,30 @@ struct batch_limit batch_limit(const PGresult *result)
     return limit;
 }
 
-static void read_jobs(struct mr_batch *batch)
+// The jobs of a pack: as the first one, which is in its place, but for id and args.
+static int read_pack(const PGresult *result, int row, mr_claimed_job *jobs, mr_error *err)
+{
+    size_t count = 0;
+    bool good = pack_count(result, row, &count);
+    const char *at = PQgetvalue(result, row, COLUMN_PACK) + ARRAY_HEAD;
+    size_t left = good ? (size_t)PQgetlength(result, row, COLUMN_PACK) - ARRAY_HEAD : 0;
+
+    for (size_t i = 0; good && i < count; i++) {
+        size_t length = left < sizeof(uint32_t) ? 0 : read_uint32(at);
+        good = length > 0 && length <= ARRAY_ELEMENT_MAX && length <= left - sizeof(uint32_t) &&
+               at[sizeof(uint32_t)] == JSONB_VERSION;
+        if (good) {
+            jobs[i] = jobs[0];
+            jobs[i].id += (int64_t)i;
+            jobs[i].args = at + sizeof(uint32_t) + 1;
+            at += sizeof(uint32_t) + length;
+            left -= sizeof(uint32_t) + length;
+        }
+    }
+    return good ? 0 : other_version("a pack is not an array of jsonb", err);
+}
+
+static int read_jobs(struct mr_batch *batch, mr_error *err)
 {
     const PGresult *result = batch->result;
     int64_t since_us = batch_time_us(result, LEASE_ROW, COLUMN_CREATED_AT);
@@ -254,11 +316,18 @@ static void read_jobs(struct mr_batch *batch)
         .queue = batch->queue,
         .lease_until_us = batch_time_us(result, LEASE_ROW, COLUMN_LEASE_UNTIL),
     };
+    mr_claimed_job *job = batch->jobs;
+    int code = 0;
 
     batch->lease_ms = (shared.lease_until_us - since_us) / US_PER_MS;
-    for (size_t i = 0; i < batch->count; i++) {
-        read_job(result, JOB_ROWS + (int)i, &shared, &batch->jobs[i]);
+    for (int row = JOB_ROWS; code == 0 && row < PQntuples(result); row++) {
+        read_job(result, row, &shared, job);
+        if (!PQgetisnull(result, row, COLUMN_PACK)) {
+            code = read_pack(result, row, job, err);
+        }
+        job += row_jobs(result, row);
     }
+    return code;
 }
 
 static int flaw_at(struct mr_batch *batch, size_t at, const struct mr_error *why, mr_error *err)
@@ -360,7 +429,7 @@ void batch_drop_flaws(mr_batch *batch)
 
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err)
 {
-    size_t count = batch_rows(result);
+    size_t count;
     struct mr_batch *batch;
     int code = check_columns(result, err);
 
@@ -368,6 +437,7 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
         PQclear(result);
         return code;
     }
+    count = batch_jobs_in(result);
     batch = calloc(1, sizeof(*batch) + count * sizeof(batch->jobs[0]));
     if (!batch || !(batch->queue = strdup(queue ? queue : "default"))) {
         free(batch);
@@ -376,10 +446,7 @@ int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *er
     }
     batch->result = result;
     batch->count = count;
-    if (count > 0) {
-        read_jobs(batch);
-    }
-    if ((code = open_jobs(batch, err))) {
+    if ((count > 0 && (code = read_jobs(batch, err))) || (code = open_jobs(batch, err))) {
         mr_batch_free(batch);
         return code;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// What a claim brought: the rows of millrace.claim_batch(), read in place, or what another backend
+// What a claim brought: the rows of millrace.claim_packs(), read in place, or what another backend
 // made of its own answer.
 
 #ifndef MILLRACE_CLIENT_BATCH_H
@@ -16,7 +16,7 @@
 // frees it with mr_batch_free(). Coded parts are decoded; a job of which one cannot be has a flaw.
 // Jobs with a part that is an object of a blob store are away: batch_fetch() and batch_open_away()
 // come next.
-// Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those of claimed_job).
+// Fails with MR_ENOMEM, MR_ESCHEMA (columns that are not those of claimed_pack).
 int batch_take(PGresult *result, const char *queue, mr_batch **ret, mr_error *err);
 
 // How many jobs are away, and whether one is.
@@ -52,7 +52,7 @@ int batch_of_shard(mr_batch *batch, int number, mr_error *err);
 const char *batch_lease(const mr_batch *batch);
 
 // The jobs in such a result.
-size_t batch_rows(const PGresult *result);
+size_t batch_jobs_in(const PGresult *result);
 
 // What the limits of its queue say in such a result. Borrowed until the result is cleared.
 struct batch_limit {

@@ -35,8 +35,9 @@ const struct call_info call_infos[CALL_KINDS] = {
     [CALL_CLAIM] =
         {"mr_claim",
          "select c.lease, c.id, c.attempt, c.max_attempts, c.kind, c.args, c.meta, c.state,"
-         " c.blob, c.tenant, c.ref, c.priority, c.source, c.created_at, c.lease_until, c.timeout"
-         " from millrace.claim_batch(coalesce($1, 'default'), $2, $3::int, $4::interval,"
+         " c.blob, c.tenant, c.ref, c.priority, c.source, c.created_at, c.lease_until, c.timeout,"
+         " c.pack"
+         " from millrace.claim_packs(coalesce($1, 'default'), $2, $3::int, $4::interval,"
          " $5::boolean) c",
          5, true, true},
     [CALL_COMPLETE] = {"mr_complete", "select millrace.complete($1, $2::bigint[], $3::jsonb)", 3,

@@ -145,7 +145,7 @@ static void claimed(void *arg, PGresult *result, const struct mr_error *err)
 
     if (result) {
         struct batch_limit limit = batch_limit(result);
-        answer.count = (int)batch_rows(result);
+        answer.count = (int)batch_jobs_in(result);
         answer.limited = limit.name && str_equal(limit.name, "concurrency");
         answer.held_back = limit.name != NULL;
         answer.wait_ms = limit.wait_ms;

@@ -69,6 +69,7 @@ insert into t.public_function values
   ('millrace_admin',     'set_cache',         'millrace.set_cache(''{}'')'),
   ('millrace_worker',   'claim',            'millrace.claim()'),
   ('millrace_worker',   'claim_batch',      'millrace.claim_batch()'),
+  ('millrace_worker',   'claim_packs',      'millrace.claim_packs()'),
   ('millrace_worker',   'complete',         'millrace.complete(t.lease())'),
   ('millrace_worker',   'complete_many',    'millrace.complete_many(array[t.lease()])'),
   ('millrace_worker',   'fail',             'millrace.fail(t.lease(), t.held(), ''error'')'),

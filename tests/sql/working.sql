@@ -107,6 +107,71 @@ select is((select count(*) from millrace.claim_batch('no such queue')), 0::bigin
 select throws_ok($$select millrace.claim_batch('as a batch', 'w', 0)$$, '22023', null, 'a bad argument is refused as by claim');
 select is((select count(*) from millrace.claim_batch(null, null, 1, null, null)), 0::bigint, 'nulls are as in claim');
 
+-- ---- claim_packs: claim_batch with the jobs of a row of the log together ----
+create table t.seen (call text, ord bigserial, id bigint, j jsonb);
+-- What claim_packs returns, job by job.
+create function t.packs(p_call text, p_queue text, p_max int)
+returns bigint
+language sql
+as $$
+  with got as (
+    select row_number() over () as ord, c.* from millrace.claim_packs(p_queue, 'w', p_max) c),
+  kept as (
+    insert into t.seen (call, id, j)
+    select p_call, g.id + p.at - 1, to_jsonb(g) - '{id,lease,lease_until,priority,pack,args,ord}'::text[] || jsonb_build_object('args', p.args)
+      from got g
+     cross join lateral (select coalesce(u.at, 1) as at, coalesce(u.args, g.args) as args
+                           from (select 1) one
+                           left join unnest(g.pack) with ordinality u(args, at) on true) p
+     where g.id is not null
+     order by g.ord, p.at
+    returning 1)
+  select count(*) from got
+$$;
+select millrace.set_queue('packed', '{"lease": "1 hour"}'), millrace.set_queue('unpacked', '{"lease": "1 hour"}')
+\gset
+-- Packs of all sizes, rows of one job, a job with more than args; twice, so that claims are of two transactions.
+create procedure t.pack(p_queue text)
+language plpgsql
+as $$
+begin
+  for i in 1 .. 2 loop
+    perform millrace.enqueue_many('k', array(select jsonb_build_object('i', g) from generate_series(1, 100) g), p_queue);
+    perform millrace.enqueue('one', '{"i": 1}', p_queue), millrace.enqueue('heavy', '{}', p_queue, state => '\x01', meta => '{"m": 1}');
+    perform millrace.enqueue_many('k2', array['{"a": "\u20ac"}', '[]', '7', 'null', '{}']::jsonb[], p_queue);
+    commit;
+  end loop;
+end $$;
+call t.pack('packed');
+call t.pack('unpacked');
+-- They begin and end in the midst of packs.
+-- working_alone.sql has no packs: a row for each job, and for each lease.
+select cmp_ok((select sum(t.packs('packs', 'packed', n)) from unnest(array[1, 9, 40, 10, 17, 33, 100, 1000]) n),
+              case when millrace.pack_size(array_fill('1'::jsonb, array[100]), 1) > 1 then '<' else '=' end,
+              case when millrace.pack_size(array_fill('1'::jsonb, array[100]), 1) > 1 then 60 else 222 end::numeric, 'claim_packs returns few rows where there are packs');
+insert into t.seen (call, id, j)
+select 'batch', c.id, to_jsonb(c) - '{id,lease,lease_until,priority}'::text[]
+  from unnest(array[5, 100, 3, 1000]) n
+ cross join lateral (select b.*, row_number() over () as ord from millrace.claim_batch('unpacked', 'w', n) b) c
+ where c.id is not null;
+select is((select count(*) from t.seen s where s.call = 'packs'), 214::bigint, 'claim_packs returns every job');
+select is((select array_agg(s.j - 'created_at' order by s.ord) from t.seen s where s.call = 'packs'),
+          (select array_agg(s.j - '{created_at,ord}'::text[] order by s.ord) from t.seen s where s.call = 'batch'), 'each as claim_batch does, in the same order');
+select is((select array_agg(s.id order by s.ord) from t.seen s where s.call = 'packs'),
+          (select array_agg(i order by k.no, i.ord) from millrace.claim k cross join lateral unnest(coalesce(k.job_ids, k.positions)) with ordinality i(i, ord)
+            where k.lane >> 12 = (select q.queue_id from millrace.queue q where q.queue_name = 'packed') and k.n > 0), 'with the ids that the claims have');
+-- One job of a pack was moved off, so that the pack is rows with one block.
+call t.pack('opened');
+select millrace.pack_open(j.slot, array[j.job_id]) from millrace.job j where j.lane >> 12 = (select q.queue_id from millrace.queue q where q.queue_name = 'opened') and j.pack_n is not null order by j.pos limit 1
+\g /dev/null
+select t.packs('opened', 'opened', n) from unnest(array[3, 8, 20, 1000]) n
+\g /dev/null
+select is((select array_agg(s.j - 'created_at' order by s.ord) from t.seen s where s.call = 'opened'),
+          (select array_agg(s.j - 'created_at' order by s.ord) from t.seen s where s.call = 'packs'), 'also where a pack was opened');
+select is((select count(*) from millrace.claim_packs('packed', 'w', 10)), 0::bigint, 'nothing left: no rows');
+select is((select count(*) from millrace.claim_packs('no such queue')), 0::bigint, 'no such queue: no rows');
+select throws_ok($$select millrace.claim_packs('packed', 'w', 0)$$, '22023', null, 'a bad argument is refused as by claim');
+
 -- ---- complete: whole, by subset, one by one ----
 select t.put(t.at('0'), 'pieces', 20)
 \gset

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //
-// Batches: binary rows of claim_batch(), made by hand.
+// Batches: binary rows of claim_packs(), made by hand.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,10 +12,10 @@
 
 #include "client/batch.h"
 
-enum { COLUMNS = 16 };
+enum { COLUMNS = 17, PACK = 16 };
 
 static const Oid types[COLUMNS] = {25, 20, 23, 23, 25, 3802, 3802, 17,
-                                   17, 25, 25, 23, 25, 1184, 1184, 1186};
+                                   17, 25, 25, 23, 25, 1184, 1184, 1186, 3807};
 
 static PGresult *make_result(int columns, const Oid *column_types)
 {
@@ -34,7 +34,7 @@ static PGresult *make_result(int columns, const Oid *column_types)
 // Bytes as they come over the wire; a length of -1 is null.
 static void put(PGresult *result, int row, int column, const char *data, int length)
 {
-    char copy[64];
+    char copy[128];
 
     memcpy(copy, data, length > 0 ? (size_t)length : 0);
     assert_int_equal(PQsetvalue(result, row, column, length < 0 ? NULL : copy, length), 1);
@@ -75,6 +75,7 @@ static void put_job(PGresult *result, int row)
     put(result, row, 13, SECOND_2000, 8);
     put(result, row, 14, "", -1);
     put(result, row, 15, INTERVAL, 16);
+    put(result, row, PACK, "", -1);
 }
 
 static void reads_a_job(void **state)
@@ -85,7 +86,7 @@ static void reads_a_job(void **state)
     (void)state;
     put_lease(result, "\0\0\0\0\x01\xd9\x05\xc0"); // 31 s
     put_job(result, 1);
-    assert_int_equal(batch_rows(result), 1);
+    assert_int_equal(batch_jobs_in(result), 1);
     assert_int_equal(batch_take(result, "q", &batch, NULL), 0);
     assert_int_equal(mr_batch_count(batch), 1);
     assert_string_equal(mr_batch_lease(batch), "lease");
@@ -146,6 +147,70 @@ static void reads_none(void **state)
     mr_batch_free(batch);
 }
 
+// An array of jsonb: one dimension, no nulls; three elements, from number 1.
+#define PACK_HEAD  "\0\0\0\1\0\0\0\0\0\0\x0e\xda\0\0\0\3\0\0\0\1"
+#define PACK_THREE PACK_HEAD "\0\0\0\3\1{}\0\0\0\x0a\1{\"a\": 22}\0\0\0\2\1" "7"
+enum { PACK_HEAD_SIZE = 20, PACK_THREE_SIZE = PACK_HEAD_SIZE + 7 + 14 + 6 };
+
+static void put_pack(PGresult *result, int row, const char *pack, int size)
+{
+    put_job(result, row);
+    put(result, row, 5, "", -1);
+    put(result, row, PACK, pack, size);
+}
+
+static void reads_a_pack(void **state)
+{
+    static const char *const args[] = {"{}", "{\"a\": 22}", "7"};
+    PGresult *result = make_result(COLUMNS, types);
+    mr_batch *batch = NULL;
+
+    (void)state;
+    put_lease(result, "\0\0\0\0\x01\xd9\x05\xc0");
+    put_job(result, 1);
+    put_pack(result, 2, PACK_THREE, PACK_THREE_SIZE);
+    put_job(result, 3);
+    assert_int_equal(batch_jobs_in(result), 5);
+    assert_int_equal(batch_take(result, "q", &batch, NULL), 0);
+    assert_int_equal(mr_batch_count(batch), 5);
+    for (size_t i = 0; i < 3; i++) {
+        const mr_claimed_job *job = mr_batch_job(batch, 1 + i);
+        assert_int_equal(job->id, 0x0102030405060708 + i);
+        assert_string_equal(job->args, args[i]);
+        assert_string_equal(job->kind, "kind");
+        assert_string_equal(job->lease, "lease");
+        assert_int_equal(job->attempt, 2);
+    }
+    assert_string_equal(mr_batch_job(batch, 4)->args, "{\"a\": 1}");
+    mr_batch_free(batch);
+}
+
+static void refuses_pack(const char *pack, int size)
+{
+    PGresult *result = make_result(COLUMNS, types);
+    mr_batch *batch = NULL;
+    mr_error err;
+
+    put_lease(result, SECOND_2000);
+    put_pack(result, 1, pack, size);
+    put_job(result, 2);
+    assert_int_equal(batch_take(result, "q", &batch, &err), MR_ESCHEMA);
+    assert_non_null(strstr(err.message, "a pack is not an array of jsonb"));
+    assert_null(batch);
+}
+
+static void refuses_what_is_no_pack(void **state)
+{
+    (void)state;
+    for (int size = 0; size < PACK_THREE_SIZE; size++) {
+        refuses_pack(PACK_THREE, size); // cut off
+    }
+    refuses_pack("\0\0\0\0\0\0\0\0\0\0\x0e\xda", 12);               // empty, as PostgreSQL sends it
+    refuses_pack("\0\0\0\2" PACK_THREE, PACK_THREE_SIZE);               // two dimensions
+    refuses_pack(PACK_HEAD "\xff\xff\xff\xff\0\0\0\3\1{}\0\0\0\2\1" "7", 37); // a null
+    refuses_pack(PACK_HEAD "\0\0\0\3\2{}\0\0\0\3\2{}\0\0\0\2\2" "7", 40);    // another form of jsonb
+}
+
 static void refuses_other_columns(void **state)
 {
     mr_batch *batch = NULL;
@@ -167,6 +232,8 @@ int main(void)
         cmocka_unit_test(reads_a_job),
         cmocka_unit_test(reads_an_endless_lease),
         cmocka_unit_test(reads_none),
+        cmocka_unit_test(reads_a_pack),
+        cmocka_unit_test(refuses_what_is_no_pack),
         cmocka_unit_test(refuses_other_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
