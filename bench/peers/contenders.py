@@ -63,6 +63,7 @@ CONTENDERS = (
         "visibility", "pgmq-like, read and delete", "c", "postgresql", ROWS,
         ("`bench/peers/POPPED.sql`, a table as pgmq makes it: a read is an update of the visibility time under "
          "`SKIP LOCKED`, then a delete by id; the same C driver as the textbook's",),
+        lacks=frozenset({"single_held"}),
     ),
     Contender(
         "delete-returning", "pgmq-like, delete returning", "c", "postgresql", ROWS,
