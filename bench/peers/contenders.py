@@ -40,7 +40,7 @@ class Contender:
     lacks: frozenset = field(default_factory=frozenset)     # steps that it has nothing for
 
 
-ROWS = ((500, 1), (1000, 1), (2000, 1), (5000, 1), (1000, 2))
+ROWS = ((500, 1), (1000, 1), (2000, 1), (5000, 1), (1000, 2), (2000, 2), (5000, 2))
 ONE_LOOP = ((500, 1), (1000, 1), (2000, 1), (5000, 1))
 
 CONTENDERS = (

@@ -26,30 +26,26 @@ as $$
 declare
   v_now   timestamptz := clock_timestamp();
   v_taken millrace.taken := millrace.claim_take(v_now, queue, worker, max_jobs, lease_for, with_state is not false);
-  v_row   millrace.claimed_pack;
   v_job   millrace.claimed_job;
   v_seg   int;
 begin
   if v_taken.lease is null and v_taken.limited is null then
     return;
   end if;
-  v_row.lease := v_taken.lease;
-  v_row.kind := v_taken.limited;
-  v_row.priority := v_taken.lane >> 5 & 127;
-  v_row.created_at := v_now;
-  v_row.lease_until := v_taken.until;
-  return next v_row;
+  return next row(v_taken.lease, null, null, null, v_taken.limited, null, null, null, null, null, null, v_taken.lane >> 5 & 127, null, v_now,
+                  v_taken.until, null, null)::millrace.claimed_pack;
+  if v_taken.jobs is not null then
+    foreach v_job in array v_taken.jobs loop
+      return next row(v_job.lease, v_job.id, v_job.attempt, v_job.max_attempts, v_job.kind, v_job.args, v_job.meta, v_job.state, v_job.blob,
+                      v_job.tenant, v_job.ref, v_job.priority, v_job.source, v_job.created_at, v_job.lease_until, v_job.timeout,
+                      null)::millrace.claimed_pack;
+    end loop;
+    return;
+  end if;
   for i in 1 .. coalesce(cardinality(v_taken.seg), 0) loop
     v_seg := v_taken.seg[i];
     %s
   end loop;
-  if v_taken.jobs is not null then
-    foreach v_job in array v_taken.jobs loop
-      v_row := row(v_job.lease, v_job.id, v_job.attempt, v_job.max_attempts, v_job.kind, v_job.args, v_job.meta, v_job.state, v_job.blob, v_job.tenant,
-                   v_job.ref, v_job.priority, v_job.source, v_job.created_at, v_job.lease_until, v_job.timeout, null);
-      return next v_row;
-    end loop;
-  end if;
 end $$
   -- A row's position is its last job's, and no two rows share a block of 32 but the jobs of a pack that was opened: hence the end of the block,
   -- which the index knows, and what begins behind the last job.
