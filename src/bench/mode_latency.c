@@ -4,8 +4,11 @@
 // the handler's first line; and in turns with them a bare NOTIFY, which is what the server and
 // the kernel cost by themselves.
 
+#include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "bench/crew.h"
@@ -17,9 +20,8 @@ enum {
     WARM_ROUNDS = 5,
     PAUSE_LEAST_US = 10000, // the queue is idle again, and at no fixed distance from a poll
     PAUSE_SPAN_US = 30000,
-    WAIT_US = 50,
-    LIMIT_US = 30000000,
-    LIMIT_MS = 30000,
+    LIMIT_S = 30,
+    LIMIT_MS = LIMIT_S * 1000,
 };
 
 struct latency {
@@ -28,6 +30,7 @@ struct latency {
     struct conn *listener;
     struct conn *notifier;
     atomic_llong arrived_us;
+    sem_t arrived;
     struct sample pickup;     // commit to handler
     struct sample notify;     // commit to listener
     struct sample round_trip; // sending to listener
@@ -39,6 +42,7 @@ static void on_job(void *arg, const char *args)
 
     (void)args;
     atomic_store(&latency->arrived_us, clock_us());
+    sem_post(&latency->arrived);
 }
 
 static double ms_since(int64_t from_us, int64_t to_us)
@@ -46,13 +50,17 @@ static double ms_since(int64_t from_us, int64_t to_us)
     return to_us > from_us ? (double)(to_us - from_us) / 1000 : 0;
 }
 
-static int wait_for_job(struct latency *latency, int64_t committed, struct mr_error *err)
+// Asleep, as behind a NOTIFY: who looks again and again keeps a core from the worker.
+static int wait_for_job(struct latency *latency, struct mr_error *err)
 {
-    while (!atomic_load(&latency->arrived_us)) {
-        if (clock_us() - committed > LIMIT_US) {
-            return mr_error_set(err, MR_ETIMEOUT, "a job was not picked up in 30 seconds");
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LIMIT_S;
+    while (sem_timedwait(&latency->arrived, &until)) {
+        if (errno != EINTR) {
+            return mr_error_set(err, MR_ETIMEOUT, "a job was not picked up in %d seconds", LIMIT_S);
         }
-        watch_pause_us(WAIT_US);
     }
     return 0;
 }
@@ -62,12 +70,13 @@ static int pick_up(struct latency *latency, double *ret_ms, struct mr_error *err
     struct stage *stage = latency->stage;
     int code;
 
-    atomic_store(&latency->arrived_us, 0);
+    while (sem_trywait(&latency->arrived) == 0) { // of a job that was delivered twice
+    }
     if ((code = stage->contender->enqueue(&stage->session, stage->payload.args, 1, 1, err))) {
         return code;
     }
     int64_t committed = clock_us();
-    if ((code = wait_for_job(latency, committed, err)) == 0) {
+    if ((code = wait_for_job(latency, err)) == 0) {
         *ret_ms = ms_since(committed, atomic_load(&latency->arrived_us));
     }
     return code;
@@ -202,6 +211,7 @@ static int measure(struct latency *latency, struct run *run, struct mr_error *er
     struct stage *stage = latency->stage;
     int code = open_sessions(latency, err);
 
+    sem_init(&latency->arrived, 0, 0);
     crew_init(&latency->crew, stage->contender, stage->site, stage->bench->spec);
     latency->crew.on_job = on_job;
     latency->crew.arg = latency;
@@ -216,6 +226,7 @@ static int measure(struct latency *latency, struct run *run, struct mr_error *er
     sample_done(&latency->pickup);
     sample_done(&latency->notify);
     sample_done(&latency->round_trip);
+    sem_destroy(&latency->arrived);
     return code;
 }
 

@@ -317,10 +317,16 @@ int pool_fd(const struct pool *pool)
     return pool->fd;
 }
 
-// The lock is held.
-static void wake_some(struct pool *pool, int count)
+// The lock is held. How many waiting threads to wake for so many pieces.
+static int wanted(const struct pool *pool, int count)
 {
-    for (int i = 0; i < count && i < pool->idle; i++) {
+    return count < pool->idle ? count : pool->idle;
+}
+
+// Without the lock: who is woken takes it first thing, and would wait for it.
+static void wake(struct pool *pool, int threads)
+{
+    for (int i = 0; i < threads; i++) {
         pthread_cond_signal(&pool->more);
     }
 }
@@ -337,8 +343,9 @@ void pool_submit_many(struct pool *pool, struct pool_work *const *works, int cou
         list_push(&pool->todo, works[i]);
     }
     pool->todo_count += count;
-    wake_some(pool, count);
+    int threads = wanted(pool, count);
     pthread_mutex_unlock(&pool->lock);
+    wake(pool, threads);
 }
 
 bool pool_withdraw(struct pool *pool, struct pool_work *work)
@@ -359,8 +366,9 @@ bool pool_withdraw(struct pool *pool, struct pool_work *work)
             pool->todo.end = at;
         }
     }
-    wake_some(pool, pool->todo_count);
+    int threads = wanted(pool, pool->todo_count);
     pthread_mutex_unlock(&pool->lock);
+    wake(pool, threads);
     return found;
 }
 
