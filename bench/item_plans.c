@@ -134,8 +134,8 @@ void item_plans(bool small)
         "create temp table claimed as select lease, id from millrace.claim('big', 'bench', 100)");
     explain(conn, "complete", "select millrace.complete(lease) from claimed limit 1");
     db_run(conn, "drop table claimed");
-    explain(conn, "claim_batch_with_20ms_lease",
-            "select count(*) from millrace.claim_batch('big', 'bench', 100, '20 milliseconds')");
+    explain(conn, "claim_packs_with_20ms_lease",
+            "select count(*) from millrace.claim_packs('big', 'bench', 100, '20 milliseconds')");
     pause_ms(50);
     explain(conn, "rescue", "select millrace.rescue(clock_timestamp(), 1000)");
     explain(conn, "empty_claim",

@@ -42,7 +42,7 @@ begin
      and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
      -- Who did the last slice of upkeep comes a little before the others, see upkeep_slice.
      and abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0))
-         < (case when current_setting('millrace.upkeep_hand', true) = 'mine' then 1000 else 1100 end) then
+         < (case when current_setting('millrace.upkeep_hand', true) = pg_sequence_last_value('millrace.upkeep_clock'::regclass)::text then 1000 else 1100 end) then
     v_base := v_memo[2];
     v_parts := v_memo[3];
     v_lease := v_memo[4] * interval '1 us';
@@ -64,7 +64,7 @@ begin
            and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
            and current_setting('millrace.at_home', true) = 'millrace.home'::regclass::oid::text,
            abs(date_part('epoch', p_now) * 1000 - coalesce(pg_sequence_last_value('millrace.upkeep_clock'::regclass), 0))
-           >= case when current_setting('millrace.upkeep_hand', true) = 'mine' then 1000 else 1100 end,
+           >= case when current_setting('millrace.upkeep_hand', true) = pg_sequence_last_value('millrace.upkeep_clock'::regclass)::text then 1000 else 1100 end,
            l.base = l.last and not (q.limited or q.has_tenants)
            and (q.parts_seen = 1 or coalesce(current_setting('millrace.some', true), l.base::text) = l.base::text),
            current_setting('millrace.many', true) = l.base::text and p_max_jobs > 1,

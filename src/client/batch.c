@@ -288,7 +288,7 @@ static int read_pack(const PGresult *result, int row, mr_claimed_job *jobs, mr_e
 {
     size_t count = 0;
     bool good = pack_count(result, row, &count);
-    const char *at = PQgetvalue(result, row, COLUMN_PACK) + ARRAY_HEAD;
+    const char *at = PQgetvalue(result, row, COLUMN_PACK) + (good ? ARRAY_HEAD : 0);
     size_t left = good ? (size_t)PQgetlength(result, row, COLUMN_PACK) - ARRAY_HEAD : 0;
 
     for (size_t i = 0; good && i < count; i++) {

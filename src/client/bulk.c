@@ -411,10 +411,16 @@ static int count_pieces(mr_conn *conn, const struct source *source, size_t jobs,
                         mr_error *err)
 {
     struct policy policy = {0};
+    mr_error why; // the caller's is not for failures that are got over
     int code = 0;
 
     if (source->plain && jobs > PIECE_JOBS && !mr__conn_is_wrapped(conn)) {
-        code = mr__parcel_policy(conn, PARCEL_WAITS, source->job.queue, &policy, err);
+        code = mr__parcel_policy(conn, PARCEL_WAITS, source->job.queue, &policy, &why);
+    }
+    if (code == MR_EPRIVILEGE) { // may enqueue, but not ask
+        code = 0;
+    } else if (code && err) {
+        *err = why;
     }
     *ret = policy.pieces ? (jobs + PIECE_JOBS - 1) / PIECE_JOBS : 1;
     return code;
@@ -424,6 +430,7 @@ static int fill_pieces(struct pieces *pieces, const struct chunk *chunk,
                        const struct source *source, size_t from, size_t count, mr_error *err)
 {
     size_t each = count > 1 ? PIECE_JOBS : pieces->jobs;
+    size_t size = 0;
     int code = 0;
 
     pieces->calls = calloc(count, sizeof(*pieces->calls));
@@ -433,7 +440,11 @@ static int fill_pieces(struct pieces *pieces, const struct chunk *chunk,
     for (size_t at = 0; code == 0 && at < pieces->jobs; at += each) {
         size_t jobs = pieces->jobs - at < each ? pieces->jobs - at : each;
         call_init(&pieces->calls[pieces->count], CALL_ENQUEUE_MANY);
-        code = call_some(&pieces->calls[pieces->count++], chunk, source, from + at, jobs, err);
+        code = call_some(&pieces->calls[pieces->count], chunk, source, from + at, jobs, err);
+        size += pieces->calls[pieces->count++].store.len;
+        if (code == 0 && size > CALL_SIZE_MAX) {
+            code = call_too_large(err);
+        }
     }
     return code;
 }
@@ -480,6 +491,28 @@ static int read_all_ids(const mr_reply *reply, size_t jobs, int64_t *ret_ids, mr
     return 0;
 }
 
+// A queue that has a depth_limit by now, or a route, takes pieces for calls of their own, and lets
+// in some of what it would have let in or refused as a whole: it is asked again then.
+static int send_pieces(mr_conn *conn, struct pieces *pieces, const struct chunk *chunk,
+                       const struct source *source, size_t from, mr_reply **ret, mr_error *err)
+{
+    if (pieces->count > 1) {
+        mr_error why;
+        int code = mr__conn_ask_all(conn, pieces->calls, pieces->count, ret, &why);
+        if (code != MR_EFULL && code != MR_EINVALID) {
+            if (code && err) {
+                *err = why;
+            }
+            return code;
+        }
+        mr__parcel_forget(conn, source->job.queue);
+        if ((code = make_pieces(pieces, chunk, source, from, pieces->jobs, err))) {
+            return code;
+        }
+    }
+    return mr__conn_ask_room(conn, pieces->calls, pieces->count, ret, err);
+}
+
 static int send_chunk(mr_conn *conn, const struct source *source, size_t from, size_t count,
                       int64_t *ret_ids, mr_error *err)
 {
@@ -492,7 +525,7 @@ static int send_chunk(mr_conn *conn, const struct source *source, size_t from, s
     while (code == 0 && mr__parcel_ship_fails(conn, &parcel)) {
         code = make_pieces(&pieces, &chunk, source, from, count, err);
     }
-    if (code || (code = mr__conn_ask_room(conn, pieces.calls, pieces.count, &reply, err))) {
+    if (code || (code = send_pieces(conn, &pieces, &chunk, source, from, &reply, err))) {
         return code;
     }
     code = read_all_ids(reply, count, ret_ids, err);

@@ -546,14 +546,27 @@ void call_bytes_array(struct call *call, const struct call_part *parts, size_t c
     end(call, at);
 }
 
+static void hint_less(struct mr_error *err)
+{
+    mr_error_hint(err, "Send less in one call: fewer jobs in a chunk, or smaller ones.");
+}
+
 int call_status(const struct call *call, struct mr_error *err)
 {
     int code = buf_status(&call->store, err);
 
     if (code == MR_ELIMIT) {
-        mr_error_hint(err, "Send less in one call: fewer jobs in a chunk, or smaller ones.");
+        hint_less(err);
     }
     return code;
+}
+
+int call_too_large(struct mr_error *err)
+{
+    mr_error_set(err, MR_ELIMIT, "what belongs together is longer than its limit of %d bytes",
+                 CALL_SIZE_MAX);
+    hint_less(err);
+    return MR_ELIMIT;
 }
 
 void call_values(const struct call *call, const char **ret_values, int *ret_lengths,

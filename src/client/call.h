@@ -184,6 +184,8 @@ void call_bytes_array(struct call *call, const struct call_part *parts, size_t c
 
 // 0, MR_ENOMEM or MR_ELIMIT: whether all parameters are there.
 int call_status(const struct call *call, struct mr_error *err);
+// For calls that belong together and are larger than CALL_SIZE_MAX: MR_ELIMIT.
+int call_too_large(struct mr_error *err);
 
 // Fills arrays of CALL_PARAMS_MAX for PQsendQueryParams() and the like; they point into `call`.
 void call_values(const struct call *call, const char **ret_values, int *ret_lengths,

@@ -436,6 +436,12 @@ int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_r
     return ask(conn, call, 1, queue, ret, err);
 }
 
+int mr__conn_ask_all(mr_conn *conn, const struct call *calls, size_t count, mr_reply **ret,
+                     mr_error *err)
+{
+    return ask(conn, calls, count, NULL, ret, err);
+}
+
 // The connection is looked after meanwhile.
 static void pause_for(mr_conn *conn, int64_t pause_ms)
 {

@@ -25,9 +25,12 @@
 int mr__conn_ask(mr_conn *conn, const struct call *call, const char *queue, mr_reply **ret,
                  mr_error *err);
 
-// The same for a call that enqueues: while the queue is full it is made again, as long as
-// full_wait_ms allows. `count` of one kind, more than one only on a wire, are one transaction with
-// one reply.
+// The same for several of one kind: one transaction, one reply. More than one only on a wire.
+int mr__conn_ask_all(mr_conn *conn, const struct call *calls, size_t count, mr_reply **ret,
+                     mr_error *err);
+
+// mr__conn_ask_all() for calls that enqueue: while the queue is full they are made again, as long
+// as full_wait_ms allows.
 int mr__conn_ask_room(mr_conn *conn, const struct call *calls, size_t count, mr_reply **ret,
                       mr_error *err);
 

@@ -100,6 +100,11 @@ int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, s
     return find(conn, wait, queue, queue, NULL, ret, err);
 }
 
+void mr__parcel_forget(mr_conn *conn, const char *queue)
+{
+    policies_forget(mr__conn_policies(conn), queue ? queue : "default");
+}
+
 // By the lease, which says of which queue it is.
 static int policy_of_lease(mr_conn *conn, enum parcel_wait wait, const char *lease,
                            struct policy *ret, mr_error *err)

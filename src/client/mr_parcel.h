@@ -32,6 +32,7 @@ int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
                     struct json_slice job, struct buf *out, mr_error *err);
 
 // The policy of a queue, for whoever codes by itself: *ret. NULL is the default queue.
+void mr__parcel_forget(mr_conn *conn, const char *queue);
 int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, struct policy *ret,
                       mr_error *err);
 

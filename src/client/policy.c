@@ -122,6 +122,15 @@ void policies_put(struct policies *policies, const char *name, const struct poli
     known->until_ms = now_ms + POLICY_MS;
 }
 
+void policies_forget(struct policies *policies, const char *name)
+{
+    for (size_t i = 0; i < POLICIES_MAX && policies->known[i].name; i++) {
+        if (str_equal(policies->known[i].name, name)) {
+            policies->known[i].until_ms = INT64_MIN;
+        }
+    }
+}
+
 // A lease is slot.lane.number.token. No queue has a name that begins with a control character and
 // is a number: where one has, the worst is its policy for the other's parts, which is harmless.
 void policy_lease_name(const char *lease, char ret[POLICY_LEASE_NAME_SIZE])

@@ -4,7 +4,8 @@
 // millrace.payload_policy() says it, and the memory of a connection of what it was told.
 //
 // A policy is believed for POLICY_MS; one that is older is asked for again. Being late is harmless:
-// every reader understands every coding at any time.
+// every reader understands every coding at any time, and who comes in pieces where that is not
+// wanted any more is refused, and asks again.
 
 #ifndef MILLRACE_CLIENT_POLICY_H
 #define MILLRACE_CLIENT_POLICY_H
@@ -60,6 +61,9 @@ const struct policy *policies_find(const struct policies *policies, const char *
 // Without memory it is not kept.
 void policies_put(struct policies *policies, const char *name, const struct policy *policy,
                   int64_t now_ms);
+
+// It is to be asked for again.
+void policies_forget(struct policies *policies, const char *name);
 
 // The name under which the policy of a lease is kept: that of its lane's queue, which is no name
 // that a queue can have. A lease of another form has one, too, and the server refuses it.

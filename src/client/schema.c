@@ -274,15 +274,23 @@ static int step_prepare(struct migration *m, const struct schema_state *state,
     return 0;
 }
 
-static int step_migration(struct migration *m, const struct embedded_file *file,
-                          struct mr_error *err)
+// In the transaction that is open.
+static int apply_migration(const struct migration *m, const struct embedded_file *file,
+                           struct mr_error *err)
 {
     AUTO_BUF script;
 
     buf_init(&script, SCRIPT_MAX);
     int code = schema_script_record_migration(m->set, m->options, file, &script, err);
-    if (code || (code = apply_file(m, file, err)) || (code = run_script(m, &script, err)) ||
-        (code = close_step(m, err))) {
+    return code || (code = apply_file(m, file, err)) ? code : run_script(m, &script, err);
+}
+
+static int step_migration(struct migration *m, const struct embedded_file *file,
+                          struct mr_error *err)
+{
+    int code = apply_migration(m, file, err);
+
+    if (code || (code = close_step(m, err))) {
         return code;
     }
     tell(m->options, &m->steps, SCHEMA_STEP_MIGRATION, NULL, file);
@@ -302,12 +310,17 @@ static int run_after(const struct migration *m, struct mr_error *err)
     return code;
 }
 
-static int step_functions(struct migration *m, struct mr_error *err)
+// With the last migration, where that is missing; NULL: it is not.
+static int step_functions(struct migration *m, const struct embedded_file *last,
+                          struct mr_error *err)
 {
     AUTO_BUF script;
 
     buf_init(&script, SCRIPT_MAX);
-    int code = schema_script_record_functions(m->set, m->options, &script, err);
+    int code = last ? apply_migration(m, last, err) : 0;
+    if (code == 0) {
+        code = schema_script_record_functions(m->set, m->options, &script, err);
+    }
     for (size_t i = 0; code == 0 && i < m->set->count; i++) {
         if (m->set->files[i].kind >= EMBEDDED_INTERNAL) {
             code = apply_file(m, &m->set->files[i], err);
@@ -316,6 +329,9 @@ static int step_functions(struct migration *m, struct mr_error *err)
     if (code || (code = run_script(m, &script, err)) || (code = run_after(m, err)) ||
         (code = close_step(m, err))) {
         return code;
+    }
+    if (last) {
+        tell(m->options, &m->steps, SCHEMA_STEP_MIGRATION, NULL, last);
     }
     tell(m->options, &m->steps, SCHEMA_STEP_FUNCTIONS, NULL, NULL);
     return 0;
@@ -351,11 +367,11 @@ static int take_step(struct migration *m, bool *ret_done, struct mr_error *err)
     if (plan.roles || plan.bootstrap) {
         return step_prepare(m, &state, &plan, err);
     }
-    if (plan.migration) {
+    if (plan.migration && !plan.last) {
         return step_migration(m, plan.migration, err);
     }
     *ret_done = true;
-    return step_functions(m, err);
+    return step_functions(m, plan.migration, err);
 }
 
 int schema_migrate(struct conn *conn, const struct embedded_set *set,

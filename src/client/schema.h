@@ -2,7 +2,9 @@
 //
 // Installs and upgrades the schema `millrace` in a database.
 //
-// 1. A migration is one transaction with its row in millrace.schema_migration.
+// 1. A migration is one transaction with its row in millrace.schema_migration. The last one that is
+//    missing shares it with the functions: those of before may not fit a type that it changes, and
+//    until they are replaced nobody could claim.
 // 2. Functions, views and grants are one transaction with their checksum in
 //    millrace.schema_functions; each migration and each new role deletes that row, so
 //    that they are installed again even if the program ends in between.

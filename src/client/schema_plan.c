@@ -113,6 +113,7 @@ int schema_plan_make(const struct embedded_set *set, const struct schema_state *
     };
     for (size_t i = set->count; i-- > 0;) {
         if (schema_plan_pending(state, &set->files[i])) {
+            plan.last = !plan.migration;
             plan.migration = &set->files[i];
         }
     }

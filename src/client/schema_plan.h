@@ -17,6 +17,7 @@ struct schema_plan {
     bool roles;
     bool bootstrap;
     const struct embedded_file *migration; // the first that is missing; NULL for none
+    bool last;                             // no other one is
     bool functions;
 };
 

@@ -51,34 +51,47 @@ static int print_bootstrap(const struct embedded_set *set, const struct schema_o
     return code;
 }
 
+// In the transaction that is open.
 static int print_migration(const struct embedded_set *set, const struct schema_options *options,
                            const struct embedded_file *file, struct buf *out, struct mr_error *err)
 {
-    buf_puts(out, "\n");
-    int code = schema_script_begin(set, options, out, err);
-
     print_file(file, out);
-    if (code == 0) {
-        code = schema_script_record_migration(set, options, file, out, err);
+    return schema_script_record_migration(set, options, file, out, err);
+}
+
+// What has come so far is committed, but for the last migration, which goes with the functions.
+static int print_migrations(const struct embedded_set *set, const struct schema_options *options,
+                            int from, struct buf *out, struct mr_error *err)
+{
+    bool open = false;
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < set->count; i++) {
+        if (set->files[i].kind == EMBEDDED_MIGRATION && set->files[i].number > from) {
+            buf_puts(out, open ? "commit;\n\n" : "\n");
+            code = schema_script_begin(set, options, out, err);
+            open = true;
+            if (code == 0) {
+                code = print_migration(set, options, &set->files[i], out, err);
+            }
+        }
     }
-    buf_puts(out, "commit;\n");
+    if (!open) {
+        buf_puts(out, "\n");
+        code = schema_script_begin(set, options, out, err);
+    }
     return code;
 }
 
 static int print_functions(const struct embedded_set *set, const struct schema_options *options,
                            struct buf *out, struct mr_error *err)
 {
-    buf_puts(out, "\n");
-    int code = schema_script_begin(set, options, out, err);
-
     for (size_t i = 0; i < set->count; i++) {
         if (set->files[i].kind >= EMBEDDED_INTERNAL) {
             print_file(&set->files[i], out);
         }
     }
-    if (code == 0) {
-        code = schema_script_record_functions(set, options, out, err);
-    }
+    int code = schema_script_record_functions(set, options, out, err);
     if (code == 0) {
         code = schema_script_after(set, out, err);
     }
@@ -95,10 +108,8 @@ int schema_print(const struct embedded_set *set, const struct schema_options *op
     print_heading(options, from, out);
     int code = print_bootstrap(set, options, from, out, err);
 
-    for (size_t i = 0; code == 0 && i < set->count; i++) {
-        if (set->files[i].kind == EMBEDDED_MIGRATION && set->files[i].number > from) {
-            code = print_migration(set, options, &set->files[i], out, err);
-        }
+    if (code == 0) {
+        code = print_migrations(set, options, from, out, err);
     }
     if (code == 0) {
         code = print_functions(set, options, out, err);

@@ -22,7 +22,7 @@ teardown_file()
 }
 
 @test "many jobs of one kind, many of all kinds, none" {
-    "$DRIVER" many many_in_pieces jobs heavy_jobs older_jobs
+    "$DRIVER" many many_in_pieces pieces_meet_a_limit jobs heavy_jobs older_jobs
 }
 
 @test "unique jobs: one, replaced, held after completion, many, refused" {

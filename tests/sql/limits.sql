@@ -11,13 +11,13 @@ language sql
 as $$
   select cardinality(t.claim(p_tag, t.at(p_after), p_queue, p_max, p_lease))
 $$;
--- The row that claim_batch returns for the lease, and the number of jobs, at the server's own time.
+-- The row that claim_packs returns for the lease, and the number of jobs, at the server's own time.
 create function t.batch(p_queue text, p_max int, out lease boolean, out word text, out wait boolean, out jobs bigint)
 language sql
 as $$
   select bool_or(c.lease is not null), max(c.kind) filter (where c.id is null), bool_or(c.lease_until is not null) filter (where c.id is null),
-         count(c.id)
-    from millrace.claim_batch(p_queue, 'w', p_max) c
+         coalesce(sum(case when c.id is not null then coalesce(cardinality(c.pack), 1) end), 0)
+    from millrace.claim_packs(p_queue, 'w', p_max) c
 $$;
 
 -- ---- settings ----

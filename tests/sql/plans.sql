@@ -86,6 +86,7 @@ select t.cheap(t.cost($$ insert into t.got select 'b1', row_number() over (), c.
 select is(cardinality(t.ids('b1')), 100, 'it got them');
 select t.cheap(t.cost($$ insert into t.got select 'b2', row_number() over (), c.* from millrace.claim('q', 'w', 100, '1 hour') c $$), '{"job": 210, "claim": 12}', 'the next claim');
 select t.cheap(t.cost($$ select count(*) from millrace.claim_batch('q', 'w', 100, '1 hour') c $$), '{"job": 210, "claim": 12}', 'claim_batch');
+select t.cheap(t.cost($$ select count(*) from millrace.claim_packs('q', 'w', 100, '1 hour') c $$), '{"job": 210, "claim": 12}', 'claim_packs');
 select t.cheap(t.cost($$ insert into t.got select 'b3', row_number() over (), c.* from millrace.claim('q', 'w', 1, '1 hour') c $$), '{"job": 6, "claim": 12}', 'claim of one');
 select t.cheap(t.cost($$ select count(*) from millrace.claim('two') $$), '{"job": 2, "claim": 12, "delayed": 0}', 'an empty claim beside them');
 select t.cheap(t.cost($$ select millrace.complete(t.lease('b1')) $$), '{"job": 0, "claim": 3}', 'complete of a batch');

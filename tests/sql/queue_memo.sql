@@ -133,10 +133,14 @@ rollback;
 select is(t.drain('s', 'f', 4), 3, 'leaves its job to the next one');
 
 -- Upkeep stays with the session that does it: others come a tenth of a second later.
-create function t.late(p_ms int, p_hand text)
-returns bigint
+-- p_mine: by this session.
+create function t.late(p_ms int, p_mine boolean)
+returns void
 language sql
-as $$ select setval('millrace.upkeep_clock', millrace.epoch_ms(t.now()) - p_ms) from set_config('millrace.upkeep_hand', p_hand, false) $$;
+as $$
+  select setval('millrace.upkeep_clock', millrace.epoch_ms(t.now()) - p_ms & ~1),
+         set_config('millrace.upkeep_hand', (millrace.epoch_ms(t.now()) - case when p_mine then p_ms else 5000 end & ~1)::text, false)
+$$;
 
 -- Whether a claim did a slice. In a transaction of its own: one that has written does none.
 create function t.slices()
@@ -149,20 +153,20 @@ begin
   perform * from millrace.claim_at(t.now(), 's', 'w', 1, null, true);
   return millrace.hint('millrace.upkeep_clock') <> v_clock;
 end $$;
-select t.late(990, 'mine');
+select t.late(990, true);
 select is(t.slices(), false, 'nobody does a slice of upkeep before its time');
-select t.late(1050, '');
+select t.late(1050, false);
 select is(t.slices(), false, 'one who has not done it before waits a little longer');
-select t.late(1050, 'mine');
+select t.late(1050, true);
 select is(t.slices(), true, 'than the one who has');
-select t.late(1150, '');
+select t.late(1150, false);
 select is(t.slices(), true, 'who may not be there any more');
-select is(current_setting('millrace.upkeep_hand'), 'mine', 'then it is this one');
+select is(current_setting('millrace.upkeep_hand'), millrace.hint('millrace.upkeep_clock')::text, 'then it is this one');
 select t.put('s', 'f');
 select is((select got from t.next('s')), 'f', 'a claim, for the memo');
-select t.late(1050, '');
+select t.late(1050, false);
 select is(t.slices(), false, 'the same with a memo: not yet');
-select t.late(1050, 'mine');
+select t.late(1050, true);
 select is(t.slices(), true, 'now');
 
 select * from finish();

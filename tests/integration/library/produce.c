@@ -457,6 +457,30 @@ static mr_conn *open_conn_waiting(int64_t full_wait_ms)
     return conn;
 }
 
+// A depth_limit that came since the queue was asked: the chunk goes as one call then, which is let in
+// as a whole. In pieces, each of which finds those before it in its way, it never would be.
+static void pieces_meet_a_limit(void)
+{
+    enum { COUNT = 2400 };
+    mr_conn *conn = open_conn_waiting(60000);
+    PGconn *session = open_session();
+    mr_job_spec job = MR_JOB_SPEC_INIT;
+    char **args = make_args(COUNT);
+    const char *const *given = (const char *const *)args;
+    size_t done = 99;
+
+    job.kind = "many";
+    job.queue = "limited";
+    CHECK_OK(mr_enqueue_many(conn, &job, given, COUNT, 0, NULL, &done, &err));
+    session_run(session, "select millrace.set_queue('limited', '{\"depth_limit\": 2401}')");
+    CHECK_OK(mr_enqueue_many(conn, &job, given, COUNT, 0, NULL, &done, &err));
+    CHECK_NUMBER((int64_t)done, COUNT);
+    CHECK_NUMBER(depth_of(conn, "limited"), 2 * COUNT);
+    free_args(args, COUNT);
+    PQfinish(session);
+    mr_conn_free(conn);
+}
+
 // Takes all jobs of a queue in the background, ten times a second, until the caller is through.
 static void drain_begin(PGconn *session, const char *queue)
 {
@@ -601,6 +625,7 @@ const struct driver_case produce_cases[] = {
     {"delayed", delayed},
     {"many", many},
     {"many_in_pieces", many_in_pieces},
+    {"pieces_meet_a_limit", pieces_meet_a_limit},
     {"jobs", jobs},
     {"heavy_jobs", heavy_jobs},
     {"bad_json", bad_json},
