@@ -4,8 +4,8 @@
 //
 // Nothing is copied but the queue's name: libpq puts a zero byte behind every field, so texts
 // and bytes are used where they lie in the result, which lives as long as the batch. What was coded
-// is decoded beside it. In an array it is the length of the next element that ends a text: its first
-// byte is zero.
+// is decoded beside it. In an array it is the length of the next element that ends a text: its
+// first byte is zero.
 
 #include "client/batch.h"
 
@@ -45,7 +45,8 @@ enum {
 enum { LEASE_ROW, JOB_ROWS };
 
 // An array in binary: the number of its dimensions, flags, the type of its elements; then of its
-// only dimension how many there are and the first one's number; then each element behind its length.
+// only dimension how many there are and the first one's number; then each element behind its
+// length.
 enum {
     ARRAY_COUNT_AT = 12,
     ARRAY_HEAD = 20,

@@ -14,8 +14,8 @@
 
 enum { COLUMNS = 17, PACK = 16 };
 
-static const Oid types[COLUMNS] = {25, 20, 23, 23, 25, 3802, 3802, 17,
-                                   17, 25, 25, 23, 25, 1184, 1184, 1186, 3807};
+static const Oid types[COLUMNS] = {25, 20, 23, 23, 25,   3802, 3802, 17,  17,
+                                   25, 25, 23, 25, 1184, 1184, 1186, 3807};
 
 static PGresult *make_result(int columns, const Oid *column_types)
 {
@@ -148,8 +148,10 @@ static void reads_none(void **state)
 }
 
 // An array of jsonb: one dimension, no nulls; three elements, from number 1.
-#define PACK_HEAD  "\0\0\0\1\0\0\0\0\0\0\x0e\xda\0\0\0\3\0\0\0\1"
-#define PACK_THREE PACK_HEAD "\0\0\0\3\1{}\0\0\0\x0a\1{\"a\": 22}\0\0\0\2\1" "7"
+#define PACK_HEAD "\0\0\0\1\0\0\0\0\0\0\x0e\xda\0\0\0\3\0\0\0\1"
+#define PACK_THREE                                            \
+    PACK_HEAD "\0\0\0\3\1{}\0\0\0\x0a\1{\"a\": 22}\0\0\0\2\1" \
+              "7"
 enum { PACK_HEAD_SIZE = 20, PACK_THREE_SIZE = PACK_HEAD_SIZE + 7 + 14 + 6 };
 
 static void put_pack(PGresult *result, int row, const char *pack, int size)
@@ -205,10 +207,14 @@ static void refuses_what_is_no_pack(void **state)
     for (int size = 0; size < PACK_THREE_SIZE; size++) {
         refuses_pack(PACK_THREE, size); // cut off
     }
-    refuses_pack("\0\0\0\0\0\0\0\0\0\0\x0e\xda", 12);               // empty, as PostgreSQL sends it
-    refuses_pack("\0\0\0\2" PACK_THREE, PACK_THREE_SIZE);               // two dimensions
-    refuses_pack(PACK_HEAD "\xff\xff\xff\xff\0\0\0\3\1{}\0\0\0\2\1" "7", 37); // a null
-    refuses_pack(PACK_HEAD "\0\0\0\3\2{}\0\0\0\3\2{}\0\0\0\2\2" "7", 40);    // another form of jsonb
+    refuses_pack("\0\0\0\0\0\0\0\0\0\0\x0e\xda", 12);     // empty, as PostgreSQL sends it
+    refuses_pack("\0\0\0\2" PACK_THREE, PACK_THREE_SIZE); // two dimensions
+    refuses_pack(PACK_HEAD "\xff\xff\xff\xff\0\0\0\3\1{}\0\0\0\2\1"
+                           "7",
+                 37); // a null
+    refuses_pack(PACK_HEAD "\0\0\0\3\2{}\0\0\0\3\2{}\0\0\0\2\2"
+                           "7",
+                 40); // another form of jsonb
 }
 
 static void refuses_other_columns(void **state)

@@ -457,8 +457,8 @@ static mr_conn *open_conn_waiting(int64_t full_wait_ms)
     return conn;
 }
 
-// A depth_limit that came since the queue was asked: the chunk goes as one call then, which is let in
-// as a whole. In pieces, each of which finds those before it in its way, it never would be.
+// A depth_limit that came since the queue was asked: the chunk goes as one call then, which is let
+// in as a whole. In pieces, each of which finds those before it in its way, it never would be.
 static void pieces_meet_a_limit(void)
 {
     enum { COUNT = 2400 };
