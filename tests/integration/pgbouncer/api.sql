@@ -97,6 +97,9 @@ select count(*) = 0 as passed_empty from millrace.claim(:'q', 'w', 1);
 select millrace.enqueue('k', queue => :'q') as id \gset
 :note
 select lease from millrace.claim_batch(:'q', 'w', 1) limit 1 \gset
+select millrace.release(:'lease') = 1 as passed_release_batch;
+:note
+select lease from millrace.claim_packs(:'q', 'w', 1) limit 1 \gset
 select millrace.fail(:'lease', :id, 'e', retry => false) = 'dead' as passed_bury;
 select millrace.purge_dead(:'q') = 1 as passed_purge_dead;
 -- A job that waits, and one that runs, steered from outside.
