@@ -411,7 +411,7 @@ static int count_pieces(mr_conn *conn, const struct source *source, size_t jobs,
                         mr_error *err)
 {
     struct policy policy = {0};
-    mr_error why; // the caller's is not for failures that are got over
+    mr_error why = {0}; // the caller's is not for failures that are got over
     int code = 0;
 
     if (source->plain && jobs > PIECE_JOBS && !mr__conn_is_wrapped(conn)) {
@@ -497,7 +497,7 @@ static int send_pieces(mr_conn *conn, struct pieces *pieces, const struct chunk 
                        const struct source *source, size_t from, mr_reply **ret, mr_error *err)
 {
     if (pieces->count > 1) {
-        mr_error why;
+        mr_error why = {0};
         int code = mr__conn_ask_all(conn, pieces->calls, pieces->count, ret, &why);
         if (code != MR_EFULL && code != MR_EINVALID) {
             if (code && err) {
