@@ -32,7 +32,8 @@ declare
   v_tried   int;
   v_empty   int := 0;     -- lanes, which stay locked
   v_busy    int;          -- a lane that somebody else has
-  v_memo    bigint[] := current_setting('millrace.queue_memo', true);
+  -- A setting that a session made for the first time in a transaction that was rolled back is empty from then on.
+  v_memo    bigint[] := nullif(current_setting('millrace.queue_memo', true), '');
   v_version bigint;
   v_taken   millrace.taken;
   v_held    boolean;
