@@ -226,18 +226,20 @@ static void worker_reports(void)
     enqueue_plain(conn, "w reports", 4);
     CHECK_NUMBER(work_off("w reports", report_often, NULL).completed, 4);
     int64_t seconds = (now_ms() - begun_ms) / 1000 + 1;
-    CHECK(atoi(session_ask(session,
-                           "select max(n) from (select count(*) as n from millrace.report r"
-                           " join millrace.jobs j on j.id = r.job_id"
-                           " where j.queue = 'w reports' group by r.job_id) s")) <= seconds + 1);
-    CHECK_TEXT(session_ask(session, "select count(*) from millrace.jobs j where queue = 'w reports'"
-                                    " and millrace.job(id) ->> 'progress' = '100'"
+    // Once, whatever else is in the log: nothing is known of how much that is.
+    session_run(session, "create temp table w_reports as"
+                         " select id, finished_at from millrace.jobs where queue = 'w reports'");
+    CHECK(
+        atoi(session_ask(session, "select max(n) from (select count(*) as n from millrace.report r"
+                                  " join w_reports j on j.id = r.job_id group by r.job_id) s")) <=
+        seconds + 1);
+    CHECK_TEXT(session_ask(session, "select count(*) from w_reports"
+                                    " where millrace.job(id) ->> 'progress' = '100'"
                                     " and millrace.job(id) ->> 'progress_note' = 'step 1000.9'"),
                "4");
-    CHECK_TEXT(session_ask(session, "select count(*) from millrace.jobs j"
+    CHECK_TEXT(session_ask(session, "select count(*) from w_reports j"
                                     " join millrace.report r on r.job_id = j.id"
-                                    " where j.queue = 'w reports'"
-                                    " and r.reported_at > j.finished_at"),
+                                    " where r.reported_at > j.finished_at"),
                "0");
     PQfinish(session);
     mr_conn_free(conn);
