@@ -6,8 +6,8 @@
 --   2. A claim that cannot have the lock in time ends with nothing: an open transaction that has claimed keeps the others waiting no longer.
 --   3. Lock order: a queue (class 12) before its lanes (class 7).
 -- p_lane: the queue's only lane; null where it has several.
--- limited tells claim_batch and claim_packs which limit there is; without jobs, until is when a rate allows the next one, or at once, where a claim has let jobs in for the
--- next one (null: when a job ends). Limits of each key and tenant are kept by take_odd, see lines_claim.
+-- limited tells claim_batch and claim_packs which limit there is; without jobs, until is when a rate allows the next one, or at once, where a claim has let
+-- jobs in for the next one (null: when a job ends). Limits of each key and tenant are kept by take_odd, see lines_claim.
 create or replace function millrace.claim_limited(p_now timestamptz, p_queue_id int, p_worker text, p_max_jobs int, p_lease_for interval,
                                                   p_with_state boolean, p_part int, p_lane int)
 returns millrace.taken

@@ -32,9 +32,10 @@ int mr__parcel_text(mr_conn *conn, struct parcel *parcel, enum parcel_wait wait,
                     struct json_slice job, struct buf *out, mr_error *err);
 
 // The policy of a queue, for whoever codes by itself: *ret. NULL is the default queue.
-void mr__parcel_forget(mr_conn *conn, const char *queue);
 int mr__parcel_policy(mr_conn *conn, enum parcel_wait wait, const char *queue, struct policy *ret,
                       mr_error *err);
+// It is to be asked for again: what was known of it turned out to be old.
+void mr__parcel_forget(mr_conn *conn, const char *queue);
 
 // Parts that became objects are written, before the call that names them is made. True: they could
 // not be, and everything is to be packed again, as it was given; this time nothing becomes an
